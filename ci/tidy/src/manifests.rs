@@ -2,7 +2,7 @@
 //! is the same everywhere, published packages contain the licenses, no tests, and a description of
 //! their own, and require each other's exact version, since they are parts of one program.
 
-use super::tree::Tree;
+use super::tree::{File, Tree};
 
 /// Files whose text must name the oldest supported Rust, as `Rust 1.2`.
 const STATE_THE_RUST: &[&str] = &["README.md"];
@@ -46,16 +46,19 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
+/// Returns the directory and the manifest of each published package.
+fn published(tree: &Tree) -> impl Iterator<Item = (&str, &File)> {
+    let manifests = tree.files.iter().filter_map(|file| {
+        let dir = file.path.strip_suffix("/Cargo.toml")?;
+        Some((dir, file))
+    });
+    manifests.filter(|(_, file)| file.text.contains("\npublish = true\n"))
+}
+
 /// Returns a complaint for each license that a published package does not contain.
 fn without_licenses(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
-    for file in &tree.files {
-        let Some(dir) = file.path.strip_suffix("/Cargo.toml") else {
-            continue;
-        };
-        if !file.text.contains("\npublish = true\n") {
-            continue;
-        }
+    for (dir, _) in published(tree) {
         for name in LICENSES {
             // A link has the text of the file that it leads to.
             let path = format!("{dir}/{name}");
@@ -74,13 +77,7 @@ fn without_licenses(tree: &Tree) -> Vec<String> {
 /// tests, which need more than the package.
 fn not_ready_to_publish(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
-    for file in &tree.files {
-        let Some(dir) = file.path.strip_suffix("/Cargo.toml") else {
-            continue;
-        };
-        if !file.text.contains("\npublish = true\n") {
-            continue;
-        }
+    for (dir, file) in published(tree) {
         let path = &file.path;
         if file.text.contains("description.workspace") {
             complaints.push(format!(

@@ -16,6 +16,9 @@ use std::path::PathBuf;
 /// The digest of the sources that decide what PEs do together, and of the processor's architecture.
 /// The directories, the compiler and the profile of the build do not count. Two PEs with equal
 /// builds agree on all algorithms, on the layout of their memory, and on what they send each other.
+///
+/// The sources of the interfaces in C and Rust are not among these: what they do between PEs, they
+/// do by calls of the runtime. So a change of the calls that one of them makes is not noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build(u64);
 

@@ -17,14 +17,14 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// What numbers PEs, and the context of the peers that are made of the numbers.
+/// The set in which a number denotes a PE. A peer that is made of the number also has a context.
 #[derive(Clone, Copy)]
 enum Numbering {
-    /// The world, on the default context.
+    /// All PEs. Peers have the default context.
     World,
-    /// The team of a context, on that context.
+    /// The team on which this context was created. Peers have that context.
     Context(ContextHandle),
-    /// A team, on the default context.
+    /// This team. Peers have the default context.
     Team(TeamHandle),
 }
 

@@ -404,7 +404,8 @@ mod tests {
         link
     }
 
-    /// Otherwise the thread that receives ends this process.
+    /// Without that rule, the thread that receives would take the end for a loss, and end the
+    /// process of this test.
     #[test]
     fn the_end_of_the_meeting_is_an_answer_to_the_last_finalize() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

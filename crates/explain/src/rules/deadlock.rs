@@ -212,6 +212,7 @@ fn why_none_writes(graph: &Graph, pes: &[u32], others: &[u32]) -> String {
         of_one: graph.job.activity(pe, 1),
         of_many: graph.job.activity(pe, 2),
     });
+
     match &groups[..] {
         [] if pes.len() == 1 => "there is no other PE".to_owned(),
         [] => "all PEs wait for such words".to_owned(),
@@ -316,21 +317,27 @@ pub fn exception(graph: &Graph, causes: &[Cause]) -> Option<String> {
 /// Returns a hint on how to learn more, if a collective takes part in a deadlock, or if its members
 /// may have passed different arguments, and no PE checks collectives.
 pub fn hint(graph: &Graph, causes: &[Cause]) -> Option<String> {
-    let is_in_collective =
-        |subject: &AwaitedObject| matches!(subject, AwaitedObject::Collective(_));
     let applies = causes.iter().any(|cause| match cause.kind {
-        Kind::Cycle => subjects(graph, &cause.pes).any(is_in_collective),
+        Kind::Cycle => subjects(graph, &cause.pes)
+            .any(|subject| matches!(subject, AwaitedObject::Collective(_))),
+        // All members have entered it, so arguments that differ may keep it from its end.
         Kind::UnderWay => true,
         _ => false,
     });
+    if !applies {
+        return None;
+    }
+
+    // With the checks, the call itself would have named such a mistake.
     let are_checked = graph.job.pes.iter().any(|pe| {
         pe.snapshot
             .and_then(|snapshot| snapshot.status.as_ref())
             .is_some_and(|status| status.checks)
     });
-    if !applies || are_checked {
+    if are_checked {
         return None;
     }
+
     Some(
         "Run with SHMEM_CHECK=1 to learn which members call another collective, or pass other \
          arguments."

@@ -41,7 +41,7 @@ const PERF: &str = "shmem-perf";
 /// The directory of both parts in the prefix: `shmem-perf build` makes the program for other
 /// libraries of them.
 const PERF_PARTS: &str = "share/rushmem/shmem-perf";
-const PERF_SOURCES: &str = "benches/shmem-perf/c";
+const PERF_SOURCES: &str = "launcher/shmem-perf/c";
 /// The function of the Rust part that the C part calls.
 const PERF_MAIN: &str = "shmem_perf_main";
 /// The pages for users, which messages and man pages name.
@@ -349,7 +349,9 @@ impl Installer<'_> {
             ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
             ("RushmemConfigVersion.cmake", "lib/cmake/Rushmem"),
         ] {
-            let text = self.template(template)?.replace("@VERSION@", VERSION);
+            let text = self
+                .template(PACKAGES, template)?
+                .replace("@VERSION@", VERSION);
             self.prefix.write(&format!("{dir}/{template}"), &text)?;
         }
         Ok(())
@@ -365,9 +367,13 @@ impl Installer<'_> {
         }
 
         let [wrapper, others @ ..] = WRAPPERS;
-        for (name, section) in [(wrapper, 1), (verify::NAME, 1), ("rushmem", 7)] {
+        for (dir, name, section) in [
+            (PACKAGES, wrapper, 1),
+            (verify::SOURCES, verify::NAME, 1),
+            (PACKAGES, "rushmem", 7),
+        ] {
             let page = format!("{name}.{section}");
-            self.write_man_page(section, &page, &self.template(&page)?)?;
+            self.write_man_page(section, &page, &self.template(dir, &page)?)?;
         }
         for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
             let link = format!("share/man/man1/{name}.1");
@@ -395,9 +401,9 @@ impl Installer<'_> {
         self.prefix.copy_tree(&examples, "share/rushmem/examples")
     }
 
-    /// Reads a template of [`PACKAGES`].
-    fn template(&self, name: &str) -> Result<String> {
-        let path = self.workspace.root.join(PACKAGES).join(name);
+    /// Reads the template `name` of a directory of the repository.
+    fn template(&self, dir: &str, name: &str) -> Result<String> {
+        let path = self.workspace.root.join(dir).join(name);
         std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
     }
 }

@@ -14,12 +14,13 @@ use crate::files::Prefix;
 
 /// The name of the program.
 pub const NAME: &str = "shmem-verify";
-/// Its own sources: a list of programs, the function that runs them, and the table of times.
-const SOURCES: &str = "crates/shmem-c/verify";
+/// Its own sources: a list of programs, the function that runs them, and the table of times; and
+/// its man page.
+pub const SOURCES: &str = "launcher/shmem-verify";
 /// The directory of the programs.
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// The C half of shmem-perf, and its files with the operations that the program times.
-const LOOPS: &str = "benches/shmem-perf/c";
+const LOOPS: &str = "launcher/shmem-perf/c";
 const LOOP_FILES: [&str; 4] = ["alone.c", "buffers.c", "collective.c", "round_trip.c"];
 /// A directory in the prefix for object files, which is removed at the end.
 const OBJECTS: &str = "verify-objects";

@@ -136,12 +136,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["crates/race/detector", "crates/race/interface"],
     ),
     ("sys/*", &[]),
-    ("benches/shmem-perf/charts", &[]),
-    ("launcher/oshrun/man-pages", &[]),
+    ("launcher/charts", &[]),
+    ("launcher/man-pages", &[]),
     (
         "launcher/oshrun",
         &[
-            "launcher/oshrun/man-pages",
+            "launcher/man-pages",
             "crates/bootstrap",
             "crates/explain",
             "crates/system",
@@ -151,8 +151,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "launcher/shmem-info",
         &[
-            "benches/shmem-perf/charts",
-            "launcher/oshrun/man-pages",
+            "launcher/charts",
+            "launcher/man-pages",
             "crates/runtime",
             "crates/providers",
             "crates/collectives",
@@ -170,7 +170,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "benches/driver",
         &[
             "benches/perf-parts",
-            "benches/shmem-perf",
+            "launcher/shmem-perf",
             "ci/installation",
             "ci/task-support",
         ],
@@ -178,14 +178,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("benches/perf-parts", &[]),
     (
         "benches/scale",
-        &["crates/collectives", "benches/shmem-perf"],
+        &["crates/collectives", "launcher/shmem-perf"],
     ),
     (
-        "benches/shmem-perf",
+        "launcher/shmem-perf",
         &[
             "benches/perf-parts",
-            "benches/shmem-perf/charts",
-            "launcher/oshrun/man-pages",
+            "launcher/charts",
+            "launcher/man-pages",
             "crates/system",
             "sys/ucx-sys",
             "sys/libfabric-sys",

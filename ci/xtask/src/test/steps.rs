@@ -115,7 +115,7 @@ pub fn install(session: &TestSession) -> Result<StepOutcome> {
 
 /// The directories of packages whose test programs steps name.
 const SHMEM: &str = "crates/shmem";
-const SHMEM_PERF: &str = "benches/shmem-perf";
+const SHMEM_PERF: &str = "launcher/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 const FAULTS: &str = "ci/faults";

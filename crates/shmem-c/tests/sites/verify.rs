@@ -123,16 +123,17 @@ fn as_a_static_program() {
     let mut link = oshcc();
     link.args(["-static", "-o"]).arg(&program);
 
-    let loops = sources.join("../../benches/shmem-perf/c");
+    let verify = sources.join("../../launcher/shmem-verify");
+    let loops = sources.join("../../launcher/shmem-perf/c");
     link.arg("-I").arg(&loops);
     for file in ["verify.c", "performance.c"] {
-        link.arg(sources.join("verify").join(file));
+        link.arg(verify.join(file));
     }
     for file in ["alone.c", "buffers.c", "collective.c", "round_trip.c"] {
         link.arg(loops.join(file));
     }
 
-    let list = fs::read_to_string(sources.join("verify/programs.h")).expect("the list");
+    let list = fs::read_to_string(verify.join("programs.h")).expect("the list");
     for line in list.lines() {
         let Some(row) = line.strip_prefix("PROGRAM(") else {
             continue;

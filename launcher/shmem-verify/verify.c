@@ -1,8 +1,9 @@
 /* shmem-verify: tells whether the library is right on the machine and the network where it runs.
  *
- * It runs the programs of tests/programs, which check the standard with values and models, one after
- * the other in one job, and reports for each family of routines what is wrong. Each PE counts its own
- * failures and has its own exit status, so that the verdict does not depend on what is verified.
+ * It runs programs of crates/shmem-c/tests/programs, which check the standard with values and models,
+ * one after the other in one job, and reports for each family of routines what is wrong. Each PE
+ * counts its own failures and has its own exit status, so that the verdict does not depend on what is
+ * verified.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -42,6 +42,10 @@ const PERF: &str = "shmem-perf";
 /// libraries of them.
 const PERF_PARTS: &str = "share/rushmem/shmem-perf";
 const PERF_SOURCES: &str = "launcher/shmem-perf/c";
+/// The file among the sources with the arguments by which any library's oshcc builds the program.
+const PERF_ARGUMENTS: &str = "arguments";
+/// The file that cargo makes of the Rust part.
+const PERF_ARCHIVE: &str = "libshmem_perf.a";
 /// The function of the Rust part that the C part calls.
 const PERF_MAIN: &str = "shmem_perf_main";
 /// The pages for users, which messages and man pages name.
@@ -283,9 +287,9 @@ impl Installer<'_> {
         let prefix = &self.prefix;
 
         prefix.copy_tree(&self.workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
-        let archive = prefix.add(&format!("{PERF_PARTS}/{}", perf_parts::ARCHIVE))?;
+        let archive = prefix.add(&format!("{PERF_PARTS}/{PERF_ARCHIVE}"))?;
         libraries::join(
-            self.release.file(perf_parts::ARCHIVE)?,
+            self.release.file(PERF_ARCHIVE)?,
             &archive,
             &[PERF_MAIN.to_owned()],
             &[],
@@ -293,11 +297,9 @@ impl Installer<'_> {
         )?;
 
         let parts = prefix.path(PERF_PARTS);
+        let mut command = self.perf_compiler(&parts)?;
         let new = parts.join(PERF);
-        let by_wrapper = perf_parts::command(&prefix.path("bin/oshcc"), &parts, &new)
-            .map_err(anyhow::Error::msg)?;
-        let mut command = self.tools.compiler();
-        command.args(by_wrapper.get_args());
+        command.arg("-o").arg(&new);
         command.arg("-I").arg(prefix.path("include"));
         command.arg("-L").arg(prefix.path("lib"));
         command.args(["-fPIE", "-pie", "-Wl,-rpath,$ORIGIN/../lib", "-lrushmem"]);
@@ -308,6 +310,21 @@ impl Installer<'_> {
         std::fs::rename(&new, &program)
             .with_context(|| format!("could not place {}", program.display()))?;
         self.strip(&installed)
+    }
+
+    /// Returns the compiler with the arguments by which any library's oshcc builds shmem-perf of its
+    /// `parts`.
+    fn perf_compiler(&self, parts: &Path) -> Result<Command> {
+        let arguments = self.read(PERF_SOURCES, PERF_ARGUMENTS)?;
+        let mut compiler = self.tools.compiler();
+        for argument in arguments.split_whitespace() {
+            if argument.ends_with(".c") || argument == PERF_ARCHIVE {
+                compiler.arg(parts.join(argument));
+            } else {
+                compiler.arg(argument);
+            }
+        }
+        Ok(compiler)
     }
 
     fn install_verify(&self) -> Result<()> {
@@ -349,9 +366,7 @@ impl Installer<'_> {
             ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
             ("RushmemConfigVersion.cmake", "lib/cmake/Rushmem"),
         ] {
-            let text = self
-                .template(PACKAGES, template)?
-                .replace("@VERSION@", VERSION);
+            let text = self.read(PACKAGES, template)?.replace("@VERSION@", VERSION);
             self.prefix.write(&format!("{dir}/{template}"), &text)?;
         }
         Ok(())
@@ -373,7 +388,7 @@ impl Installer<'_> {
             (PACKAGES, "rushmem", 7),
         ] {
             let page = format!("{name}.{section}");
-            self.write_man_page(section, &page, &self.template(dir, &page)?)?;
+            self.write_man_page(section, &page, &self.read(dir, &page)?)?;
         }
         for name in others.into_iter().chain(OTHER_NAMES.map(|(name, _)| name)) {
             let link = format!("share/man/man1/{name}.1");
@@ -401,8 +416,8 @@ impl Installer<'_> {
         self.prefix.copy_tree(&examples, "share/rushmem/examples")
     }
 
-    /// Reads the template `name` of a directory of the repository.
-    fn template(&self, dir: &str, name: &str) -> Result<String> {
+    /// Reads the file `name` of a directory of the repository, such as a template.
+    fn read(&self, dir: &str, name: &str) -> Result<String> {
         let path = self.workspace.root.join(dir).join(name);
         std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
     }

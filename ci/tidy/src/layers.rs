@@ -168,14 +168,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("benches/counts", &["crates/shmem"]),
     (
         "benches/driver",
-        &[
-            "benches/perf-parts",
-            "launcher/shmem-perf",
-            "ci/installation",
-            "ci/task-support",
-        ],
+        &["launcher/shmem-perf", "ci/installation", "ci/task-support"],
     ),
-    ("benches/perf-parts", &[]),
     (
         "benches/scale",
         &["crates/collectives", "launcher/shmem-perf"],
@@ -183,7 +177,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "launcher/shmem-perf",
         &[
-            "benches/perf-parts",
             "launcher/charts",
             "launcher/man-pages",
             "crates/system",
@@ -194,11 +187,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/task-support", &[]),
     (
         "ci/installation",
-        &[
-            "crates/shmem-c/spec",
-            "ci/task-support",
-            "benches/perf-parts",
-        ],
+        &["crates/shmem-c/spec", "ci/task-support"],
     ),
     ("ci/dist", &["ci/installation", "ci/task-support"]),
     ("ci/documents", &["ci/installation", "ci/task-support"]),

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, ensure};
+use shmem_perf::compile;
 use shmem_perf::record::{self, Measure, Record};
 use task_support::process;
 
@@ -63,7 +64,7 @@ impl Contender {
         let dir = dir.join(name);
         fs::create_dir_all(&dir)?;
         if !suite.measured.is_empty() {
-            let build = perf_parts::command(&bin.join("oshcc"), &sources.parts, &dir.join(PERF));
+            let build = compile::command(&bin.join("oshcc"), &sources.parts, &dir.join(PERF));
             process::run(&mut build.map_err(Error::msg)?)?;
         }
 

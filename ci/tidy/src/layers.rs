@@ -164,15 +164,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/shmem",
         ],
     ),
-    ("benches/batches", &["crates/transport"]),
-    ("benches/counts", &["crates/shmem"]),
     (
-        "benches/driver",
-        &["launcher/shmem-perf", "ci/installation", "ci/task-support"],
-    ),
-    (
-        "benches/scale",
-        &["crates/collectives", "launcher/shmem-perf"],
+        "benches",
+        &[
+            "crates/collectives",
+            "crates/shmem",
+            "crates/transport",
+            "launcher/shmem-perf",
+            "ci/installation",
+            "ci/task-support",
+        ],
     ),
     (
         "launcher/shmem-perf",

@@ -36,8 +36,8 @@ const PAGE: &str = "\
 
 This page estimates the time of the collectives, and of [small operations](#small-operations), on
 machines that are larger than any test machine.
-`cargo run --release -p rushmem-scale -- --doc docs/scale` writes it: it runs the plans that the
-library executes, under the LogGP model. There are three machines:
+`cargo run --release -p benches --bin scale -- --doc docs/scale` writes it: it runs the plans that
+the library executes, under the LogGP model. There are three machines:
 
 - *flat* has one PE on each node, and a fabric of 200 Gbit/s with a latency of 0.9 us.
 - *64 PEs per node* has the same fabric.

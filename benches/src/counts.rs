@@ -31,8 +31,8 @@ use network::CountedJob;
 struct Routine {
     /// Its name, which benches/counts.c takes.
     in_c: &'static str,
-    /// The functions of benches/counts that make the same operation through the Rust interface: on
-    /// a peer that is made of a number, and on one that was stored.
+    /// The functions of benches/src/bin/counts.rs that make the same operation through the Rust
+    /// interface: on a peer that is made of a number, and on one that was stored.
     in_rust: &'static [&'static str],
 }
 
@@ -62,8 +62,10 @@ const ROUTINES: [Routine; 5] = [
 /// which checks more.
 const BARRIER: &str = "shmem_barrier_all";
 const SOURCE: &str = "benches/counts.c";
-/// The packages that are built with the optimization of a release.
-const PACKAGES: [&str; 3] = [LIBRARY, "counts", "strict-fabric"];
+/// The program that makes operations through the Rust interface.
+const IN_RUST: &str = "counts";
+/// The packages whose libraries, and that program, are built with the optimization of a release.
+const PACKAGES: [&str; 3] = [LIBRARY, "benches", "strict-fabric"];
 /// Maximum number of bytes of a small stripped Rust program, which contains the whole library. The
 /// explanations of hangs, the writer of traces and JSON take about 500,000 of them; the readers of
 /// symbol tables and debug information, with their demanglers and decompressors, take more.
@@ -132,7 +134,8 @@ pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
 /// instructions of a call, over a network (only where libfabric is) those until its provider is
 /// first called.
 fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
-    let release = Release::build_packages(workspace, &["build", "--release"], &PACKAGES)?;
+    let build = ["build", "--release", "--lib", "--bin", IN_RUST];
+    let release = Release::build_packages(workspace, &build, &PACKAGES)?;
 
     // The prefix for tests, with the library of the release.
     let prefix = workspace.target.join("counts-prefix");
@@ -149,7 +152,7 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
         &[],
         workspace.target.join("counts"),
     )?;
-    let rust = rust_program(workspace, release.file("counts")?)?;
+    let rust = rust_program(workspace, release.file(IN_RUST)?)?;
 
     let mut counts = Vec::new();
     for routine in ROUTINES {

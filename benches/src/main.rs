@@ -1,5 +1,5 @@
 //! The drivers of the benchmarks in the directory `benches`: a driver builds benchmarks, runs them
-//! and shows their results.
+//! and shows their results. The programs in `bin` are no drivers.
 //!
 //! A driver chooses the arguments and the environment of benchmarks. What they do and time is their
 //! own matter, except the start and the end of jobs, which only a driver can time.

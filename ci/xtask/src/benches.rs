@@ -20,14 +20,14 @@ pub struct Program {
     task: &'static str,
 }
 
-pub const BENCH_CROWDED: Program = program("bench-driver", "bench-crowded");
-pub const BENCH_PEER: Program = program("bench-driver", "bench-peer");
-pub const BENCH_RACES: Program = program("bench-driver", "bench-races");
-pub const BENCH_SIZE: Program = program("bench-driver", "bench-size");
-pub const BENCH_THREADS: Program = program("bench-driver", "bench-threads");
+pub const BENCH_CROWDED: Program = program("benches", "bench-crowded");
+pub const BENCH_PEER: Program = program("benches", "bench-peer");
+pub const BENCH_RACES: Program = program("benches", "bench-races");
+pub const BENCH_SIZE: Program = program("benches", "bench-size");
+pub const BENCH_THREADS: Program = program("benches", "bench-threads");
 pub const BOOK: Program = program("documents", "book");
 pub const CODEGEN: Program = program("documents", "codegen");
-pub const COUNTS: Program = program("bench-driver", "counts");
+pub const COUNTS: Program = program("benches", "counts");
 pub const DIST: Program = program("dist", "dist");
 pub const MUTANTS: Program = program("mutants", "mutants");
 pub const TIDY: Program = program("tidy", "tidy");

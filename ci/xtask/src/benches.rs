@@ -1,5 +1,5 @@
-//! The tasks that are programs of their own. Each is built when it is called, so that a
-//! demonstration does not wait for what benchmarks and releases depend on.
+//! The tasks of the program in the directory `benches`, which is built when one of them is called, so
+//! that the other tasks do not wait for what it depends on.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -12,56 +12,28 @@ use task_support::{process, workspace};
 
 use crate::runner::{StepOutcome, TestSession};
 
-/// A task of a program.
-pub struct Program {
-    /// The package of the program.
-    package: &'static str,
-    /// The name of the task, which is also the first argument of the program.
-    task: &'static str,
-}
-
-pub const BENCH_CROWDED: Program = program("benches", "bench-crowded");
-pub const BENCH_PEER: Program = program("benches", "bench-peer");
-pub const BENCH_RACES: Program = program("benches", "bench-races");
-pub const BENCH_SIZE: Program = program("benches", "bench-size");
-pub const BENCH_THREADS: Program = program("benches", "bench-threads");
-pub const BOOK: Program = program("documents", "book");
-pub const CODEGEN: Program = program("documents", "codegen");
-pub const COUNTS: Program = program("benches", "counts");
-pub const DIST: Program = program("dist", "dist");
-pub const MUTANTS: Program = program("mutants", "mutants");
-pub const TIDY: Program = program("tidy", "tidy");
-pub const VERBS: Program = program("verbs", "verbs");
-
-const fn program(package: &'static str, task: &'static str) -> Program {
-    Program { package, task }
-}
-
-impl Program {
-    /// Returns the command that builds the program and runs the task.
-    fn command(&self) -> Command {
-        let mut cargo = workspace::cargo();
-        cargo.args(["run", "--quiet", "--package", self.package, "--", self.task]);
-        cargo
-    }
-}
-
-/// Replaces this process by the program of a task.
+/// Replaces this process by a task of the program.
 ///
 /// # Errors
 /// If cargo cannot be started.
-pub fn become_task(program: &Program, arguments: &[OsString]) -> Result<()> {
-    Err(program.command().args(arguments).exec()).context("could not start cargo")
+pub fn become_task(task: &str, arguments: &[OsString]) -> Result<()> {
+    Err(command(task).args(arguments).exec()).context("could not start cargo")
 }
 
 /// Runs a task as a step. The step is skipped if the task needs what this machine lacks.
-pub fn step(session: &TestSession, program: &Program, arguments: &[&str]) -> Result<StepOutcome> {
+pub fn step(session: &TestSession, task: &str, arguments: &[&str]) -> Result<StepOutcome> {
     outcome(
-        program
-            .command()
+        command(task)
             .args(arguments)
             .current_dir(&session.workspace.root),
     )
+}
+
+/// Returns the command that builds the program and runs one of its tasks.
+fn command(task: &str) -> Command {
+    let mut cargo = workspace::cargo();
+    cargo.args(["run", "--quiet", "--package", "benches", "--", task]);
+    cargo
 }
 
 fn outcome(command: &mut Command) -> Result<StepOutcome> {

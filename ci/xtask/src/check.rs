@@ -5,10 +5,11 @@ use anyhow::{Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-use crate::programs;
+use crate::codegen::{self, CodegenFlags};
 use crate::runner::{
-    self, StepFlags, StepOutcome, Suites, TestSession, TestStep, Tier, passed, step,
+    self, StepFlags, StepOutcome, Suites, TestSession, TestStep, Tier, of_task, passed, step,
 };
+use crate::tidy;
 
 /// The steps of `cargo xtask check`.
 pub const CHECK: &[TestStep] = &[
@@ -50,8 +51,8 @@ fn format(session: &TestSession) -> Result<StepOutcome> {
     passed(session.workspace.cargo().args(["fmt", "--all", "--check"]))
 }
 
-fn tidy(session: &TestSession) -> Result<StepOutcome> {
-    programs::step(session, &programs::TIDY, &[])
+fn tidy(_: &TestSession) -> Result<StepOutcome> {
+    of_task(tidy::run())
 }
 
 fn clippy(session: &TestSession) -> Result<StepOutcome> {
@@ -66,6 +67,6 @@ fn clippy(session: &TestSession) -> Result<StepOutcome> {
     ]))
 }
 
-fn generated(session: &TestSession) -> Result<StepOutcome> {
-    programs::step(session, &programs::CODEGEN, &["--check"])
+fn generated(_: &TestSession) -> Result<StepOutcome> {
+    of_task(codegen::run(&CodegenFlags { check: true }))
 }

@@ -2,25 +2,30 @@
 //! releases.
 //!
 //! A task calls programs (cargo, compilers, oshrun) and reports; it does not depend on the
-//! library's code. What a new user calls first is here: this program depends on little, so that it
-//! is built in seconds. Other tasks are [programs of their own](programs).
+//! library's code. What a new user calls first is here, too: this program depends on little, so that
+//! it is built in seconds. The tasks that measure are those of [another program](benches).
 #![forbid(unsafe_code)]
 
+mod benches;
 mod bindings;
+mod book;
 mod check;
+mod codegen;
 mod demo;
+mod dist;
 mod install;
-mod programs;
+mod mutants;
 mod runner;
 mod symbols;
 mod test;
+mod tidy;
+mod verbs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use programs::become_task;
 use task_support::task;
 
 /// Run a task of this repository
@@ -46,23 +51,17 @@ enum Task {
     /// Compare the exports of an installed librushmem with the standard and with its promised ABI
     Symbols(symbols::SymbolsFlags),
     /// Check the structure of the repository
-    #[command(disable_help_flag = true)]
-    Tidy(Arguments),
+    Tidy,
     /// Write the diagram of the crates and the page of settings
-    #[command(disable_help_flag = true)]
-    Codegen(Arguments),
+    Codegen(codegen::CodegenFlags),
     /// Make the documentation one site, under target/book
-    #[command(disable_help_flag = true)]
-    Book(Arguments),
+    Book,
     /// Make the files of a release: an archive, a Python wheel, the sources, checksums
-    #[command(disable_help_flag = true)]
-    Dist(Arguments),
+    Dist(dist::DistFlags),
     /// Test the networks over verbs, in virtual machines
-    #[command(disable_help_flag = true)]
-    Verbs(Arguments),
+    Verbs(verbs::VerbsFlags),
     /// Put faults into the engine, which its simulator must find
-    #[command(disable_help_flag = true)]
-    Mutants(Arguments),
+    Mutants(mutants::MutantsFlags),
     /// Count instructions of short routines, on a node and over a network
     #[command(disable_help_flag = true)]
     Counts(Arguments),
@@ -83,7 +82,7 @@ enum Task {
     BenchThreads(Arguments),
 }
 
-/// The arguments of a task that is a program of its own, which reads them.
+/// The arguments of a task of another program, which reads them.
 #[derive(clap::Args)]
 struct Arguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -91,27 +90,27 @@ struct Arguments {
 }
 
 fn run(task: Task) -> Result<()> {
-    let (program, Arguments { arguments }) = match task {
+    let (name, Arguments { arguments }) = match task {
         Task::Demo => return demo::run(),
         Task::Install(flags) => return install::run(flags),
         Task::Test(flags) => return test::run(flags),
         Task::Check(flags) => return check::run(flags),
         Task::Bindings(flags) => return bindings::run(flags),
         Task::Symbols(flags) => return symbols::run(flags),
-        Task::Tidy(arguments) => (programs::TIDY, arguments),
-        Task::Codegen(arguments) => (programs::CODEGEN, arguments),
-        Task::Book(arguments) => (programs::BOOK, arguments),
-        Task::Dist(arguments) => (programs::DIST, arguments),
-        Task::Verbs(arguments) => (programs::VERBS, arguments),
-        Task::Mutants(arguments) => (programs::MUTANTS, arguments),
-        Task::Counts(arguments) => (programs::COUNTS, arguments),
-        Task::BenchCrowded(arguments) => (programs::BENCH_CROWDED, arguments),
-        Task::BenchPeer(arguments) => (programs::BENCH_PEER, arguments),
-        Task::BenchRaces(arguments) => (programs::BENCH_RACES, arguments),
-        Task::BenchSize(arguments) => (programs::BENCH_SIZE, arguments),
-        Task::BenchThreads(arguments) => (programs::BENCH_THREADS, arguments),
+        Task::Tidy => return tidy::run(),
+        Task::Codegen(flags) => return codegen::run(&flags),
+        Task::Book => return book::run(),
+        Task::Dist(flags) => return dist::run(flags),
+        Task::Verbs(flags) => return verbs::run(flags),
+        Task::Mutants(flags) => return mutants::run(&flags),
+        Task::Counts(arguments) => ("counts", arguments),
+        Task::BenchCrowded(arguments) => ("bench-crowded", arguments),
+        Task::BenchPeer(arguments) => ("bench-peer", arguments),
+        Task::BenchRaces(arguments) => ("bench-races", arguments),
+        Task::BenchSize(arguments) => ("bench-size", arguments),
+        Task::BenchThreads(arguments) => ("bench-threads", arguments),
     };
-    become_task(&program, &arguments)
+    benches::become_task(name, &arguments)
 }
 
 fn main() -> ExitCode {
@@ -125,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_of_a_program_are_passed_to_it() {
+    fn the_arguments_of_another_program_are_passed_to_it() {
         Xtask::command().debug_assert();
-        for words in [&["--help"][..], &["--only", "wheel", "-x"]] {
-            let line = ["xtask", "dist"].iter().chain(words);
+        for words in [&["--help"][..], &["--prefix", "dir", "-x"]] {
+            let line = ["xtask", "counts"].iter().chain(words);
             match Xtask::try_parse_from(line).unwrap().task {
-                Task::Dist(Arguments { arguments }) => assert_eq!(arguments, words),
+                Task::Counts(Arguments { arguments }) => assert_eq!(arguments, words),
                 _ => panic!("another task"),
             }
         }

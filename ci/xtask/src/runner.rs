@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 
 pub use suites::{Run, SHMEM_C, Suites, TestSession, Tier};
 pub use tools::{
-    StepOutcome, fetch_crates, install_miri, install_rust, install_target, passed, tally,
+    StepOutcome, fetch_crates, install_miri, install_rust, install_target, of_task, passed, tally,
 };
 
 use suites::in_lanes;

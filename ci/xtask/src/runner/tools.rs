@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use task_support::process;
+use task_support::task::Absent;
 
 /// The outcome of a step that did not fail.
 pub enum StepOutcome {
@@ -118,6 +119,15 @@ pub fn passed(command: &mut Command) -> Result<StepOutcome> {
     process::run(command).map(|()| StepOutcome::Passed)
 }
 
+/// Returns the outcome of a task as a step: skipped if the task needs what this machine lacks.
+pub fn of_task(result: Result<()>) -> Result<StepOutcome> {
+    match result {
+        Ok(()) => Ok(StepOutcome::Passed),
+        Err(error) if error.is::<Absent>() => Ok(StepOutcome::Skipped(format!("{error:#}"))),
+        Err(error) => Err(error),
+    }
+}
+
 /// The numbers of tests by outcome, of one run or of several.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct TestTally {
@@ -200,6 +210,14 @@ fn require_rustup() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_that_lacks_something_is_skipped_with_the_reason() {
+        let absent = Err(Absent("no QEMU".to_owned()).into());
+        assert!(matches!(of_task(absent), Ok(StepOutcome::Skipped(why)) if why == "no QEMU"));
+        assert!(matches!(of_task(Ok(())), Ok(StepOutcome::Passed)));
+        assert!(of_task(Err(anyhow::Error::msg("broken"))).is_err());
+    }
 
     #[test]
     fn a_run_without_a_test_is_refused() {

@@ -17,11 +17,13 @@ use task_support::workspace::{APART, TestProgram};
 use task_support::{needs, process};
 
 use super::sanitizer;
+use crate::mutants::{self, MutantsFlags};
 use crate::runner::{
     Run, SHMEM_C, StepOutcome, TestSession, Tier, install_miri, install_rust, install_target,
-    passed, tally,
+    of_task, passed, tally,
 };
-use crate::{bindings, programs, symbols};
+use crate::verbs::{self, VerbsFlags};
+use crate::{benches, bindings, book, symbols};
 
 /// The tests that Miri runs, as arguments of `cargo miri test`: those of unsafe code that start no
 /// process. In safe code Miri finds nothing that the tests themselves do not.
@@ -119,7 +121,7 @@ const SHMEM_PERF: &str = "launcher/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 const FAULTS: &str = "ci/faults";
-const DIST: &str = "ci/dist";
+const XTASK: &str = "ci/xtask";
 
 /// The packages whose integration tests take minutes. These have steps of their own in
 /// `--providers`; the step `tests` runs only the unit tests of these packages.
@@ -158,7 +160,7 @@ pub fn symbols(session: &TestSession) -> Result<StepOutcome> {
 
 pub fn counts(session: &TestSession) -> Result<StepOutcome> {
     let prefix = session.prefix.display().to_string();
-    programs::step(session, &programs::COUNTS, &["--prefix", &prefix])
+    benches::step(session, "counts", &["--prefix", &prefix])
 }
 
 pub fn miri(session: &TestSession) -> Result<StepOutcome> {
@@ -342,18 +344,18 @@ fn over(session: &TestSession, library: &Need, module: &str) -> Result<StepOutco
 }
 
 /// Shows that the simulator of the engine finds faults.
-pub fn mutants(session: &TestSession) -> Result<StepOutcome> {
-    programs::step(session, &programs::MUTANTS, &[])
+pub fn mutants(_: &TestSession) -> Result<StepOutcome> {
+    of_task(mutants::run(&MutantsFlags::default()))
 }
 
 /// Tests the networks over verbs, in virtual machines.
-pub fn verbs(session: &TestSession) -> Result<StepOutcome> {
-    programs::step(session, &programs::VERBS, &[])
+pub fn verbs(_: &TestSession) -> Result<StepOutcome> {
+    of_task(verbs::run(VerbsFlags::default()))
 }
 
 /// Makes the files of a release, and tests those that can be used here.
 pub fn release(session: &TestSession) -> Result<StepOutcome> {
-    suites(session, |program| program.is(DIST, "release"))?
+    suites(session, |program| program.is(XTASK, "release"))?
         .args(["--ignored"])
         .run()
 }
@@ -586,8 +588,8 @@ pub fn dependencies(session: &TestSession) -> Result<StepOutcome> {
 }
 
 /// Builds the documentation as a site, and checks its links.
-pub fn book(session: &TestSession) -> Result<StepOutcome> {
-    programs::step(session, &programs::BOOK, &[])
+pub fn book(_: &TestSession) -> Result<StepOutcome> {
+    of_task(book::run())
 }
 
 pub fn oshrun(session: &TestSession) -> PathBuf {

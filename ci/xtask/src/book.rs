@@ -13,7 +13,7 @@ use task_support::process::{self, capture};
 use task_support::task::Absent;
 use task_support::workspace::Workspace;
 
-use crate::reference;
+mod reference;
 
 /// The beginnings of links to files of the repository that are no pages of the site: from a page of
 /// docs/, and from the introduction, which is README.md.

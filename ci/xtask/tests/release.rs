@@ -38,7 +38,7 @@ fn files_of_a_release() {
 
 /// Makes the files in `output`. Returns their checksums and names.
 fn make(output: &Path) -> String {
-    let mut dist = Command::new(env!("CARGO_BIN_EXE_dist"));
+    let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
     dist.args(["dist", "--output"]).arg(output);
     let Output {
         status,

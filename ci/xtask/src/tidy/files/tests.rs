@@ -1,7 +1,7 @@
 //! Unit tests of `files`.
 
 use super::*;
-use crate::tree::tree;
+use crate::tidy::tree::tree;
 
 #[test]
 fn only_known_names_lie_at_the_top() {

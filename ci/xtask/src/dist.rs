@@ -6,7 +6,6 @@
 //! that they run on every distribution that has this version or a newer one. [`check`] verifies
 //! that they need no newer symbol, and no library that a machine may lack. Two runs with the same
 //! sources and tools make equal files.
-#![forbid(unsafe_code)]
 
 mod archive;
 mod check;
@@ -16,28 +15,20 @@ mod release;
 mod wheel;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
-use clap::Parser;
 use installation::{Release, Toolchain};
 use task_support::process::{self, capture};
-use task_support::task::{self, Absent};
+use task_support::task::Absent;
 use task_support::workspace::Workspace;
 
 use packages::Packages;
 use release::{GLIBC, VERSION, empty_dir, make_atomically, with_path};
 
-#[derive(Parser)]
-#[command(bin_name = "cargo xtask")]
-enum Task {
-    /// Make the files of a release: an archive, a Python wheel, the sources, checksums
-    Dist(DistFlags),
-}
-
 #[derive(clap::Args)]
-struct DistFlags {
+pub struct DistFlags {
     /// The processor: x86_64 or aarch64
     #[arg(long, default_value = std::env::consts::ARCH)]
     arch: String,
@@ -59,13 +50,8 @@ enum FileKind {
     Rpm,
 }
 
-fn main() -> ExitCode {
-    let Task::Dist(flags) = Task::parse();
-    task::end(run(flags))
-}
-
 /// Makes the files of a release, or only those of one kind, and prints their checksums and names.
-fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
+pub fn run(DistFlags { arch, output, only }: DistFlags) -> Result<()> {
     let output = std::path::absolute(output)?;
     let sums = make(&Workspace::open()?, &arch, &output, only)?;
     print!("{sums}");

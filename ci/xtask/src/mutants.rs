@@ -1,26 +1,25 @@
-//! Puts faults of one line into a copy of the engine, one at a time, and runs the simulator on
-//! each. The simulator must fail, so this shows that its invariants would notice such a mistake.
+//! `cargo xtask mutants`: puts faults of one line into a copy of the engine, one at a time, and runs
+//! the simulator on each. The simulator must fail, so this shows that its invariants would notice such
+//! a mistake.
 //!
 //! The faults are listed in `engine.txt`. A line that a change has moved or rewritten ends the run
 //! with a message: the fault must then be written anew, since a fault that is not put in proves
 //! nothing.
-#![forbid(unsafe_code)]
 
 mod mutant;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use task_support::process;
 use task_support::workspace::{self, Workspace};
-use task_support::{process, task};
 
 use mutant::Mutant;
 
-const LIST: &str = include_str!("../engine.txt");
+const LIST: &str = include_str!("mutants/engine.txt");
 
 /// The directory of the files that the list names.
 const ENGINE: &str = "crates/transport/src/engine";
@@ -31,23 +30,15 @@ const SIMULATOR: [&str; 4] = ["-p", "rushmem-transport", "--test", "simulated"];
 /// A fault may make the simulator run for ever. Without one it takes 20 s.
 const LIMIT: Duration = Duration::from_secs(300);
 
-#[derive(Parser)]
-#[command(name = "cargo xtask")]
-enum Task {
-    /// Put faults into the engine, and fail if its simulator does not find one of them
-    Mutants {
-        /// Only faults whose heading contains this text
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        only: String,
-    },
+#[derive(Default, clap::Args)]
+pub struct MutantsFlags {
+    /// Only faults whose heading contains this text
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
 }
 
-fn main() -> ExitCode {
-    let Task::Mutants { only } = Task::parse();
-    task::end(run(&only))
-}
-
-fn run(only: &str) -> Result<()> {
+/// Runs the simulator with each fault that the flags select. Fails if it does not find one of them.
+pub fn run(MutantsFlags { only }: &MutantsFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     let copy = Copy::of(&workspace)?;
     let mutants = mutant::parse(LIST)?;

@@ -135,7 +135,7 @@ mod tests {
     use task_support::workspace::Package;
 
     use super::*;
-    use crate::tree::tree;
+    use crate::tidy::tree::tree;
 
     const TOP: (&str, &str) = (
         "Cargo.toml",

@@ -190,11 +190,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "ci/installation",
         &["crates/shmem-c/spec", "ci/task-support"],
     ),
-    ("ci/dist", &["ci/installation", "ci/task-support"]),
-    ("ci/documents", &["ci/installation", "ci/task-support"]),
-    ("ci/tidy", &["ci/task-support"]),
-    ("ci/verbs", &["ci/installation", "ci/task-support"]),
-    ("ci/mutants", &["ci/task-support"]),
     ("crates/shmem-c/spec", &[]),
     (
         "ci/xtask",

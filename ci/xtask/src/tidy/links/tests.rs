@@ -1,7 +1,7 @@
 //! Unit tests of `links`.
 
 use super::*;
-use crate::tree::tree;
+use crate::tidy::tree::tree;
 
 const OTHER: (&str, &str) = (
     "docs/b.md",

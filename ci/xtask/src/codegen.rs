@@ -18,8 +18,15 @@ struct GeneratedFile {
     text: String,
 }
 
+#[derive(clap::Args)]
+pub struct CodegenFlags {
+    /// Write nothing, and fail if a file is not up to date
+    #[arg(long)]
+    pub check: bool,
+}
+
 /// Writes the generated files, or with `check` fails if any of them are stale.
-pub fn run(check: bool) -> Result<()> {
+pub fn run(&CodegenFlags { check }: &CodegenFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     let files = [
         GeneratedFile {

@@ -6,7 +6,6 @@
 //! libfabric's `verbs;ofi_rxm`, in one guest and across two that are connected; a few programs also
 //! run over `ud_verbs` in one guest. Every job and every guest has a time limit. Their output is
 //! stored under `target/verbs`. Without QEMU or a kernel, the task fails with the reason.
-#![forbid(unsafe_code)]
 
 mod guest;
 mod jobs;
@@ -14,14 +13,13 @@ mod kernel;
 mod table;
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::{Result, bail};
-use clap::Parser;
 use task_support::needs::HYDRA;
-use task_support::task::{self, Absent};
+use task_support::task::Absent;
 use task_support::workspace::Workspace;
 use task_support::{needs, process};
 
@@ -34,15 +32,8 @@ const LONGEST: Duration = Duration::from_secs(5400);
 /// The part of a guest's time in which no job runs.
 const START_AND_END: Duration = Duration::from_secs(300);
 
-#[derive(Parser)]
-#[command(bin_name = "cargo xtask")]
-enum Task {
-    /// Test the networks over verbs, in virtual machines
-    Verbs(VerbsFlags),
-}
-
-#[derive(clap::Args)]
-struct VerbsFlags {
+#[derive(Default, clap::Args)]
+pub struct VerbsFlags {
     /// Run only the jobs whose names begin with START, also those that measure
     #[arg(long, value_name = "START")]
     only: Vec<String>,
@@ -51,13 +42,8 @@ struct VerbsFlags {
     list: bool,
 }
 
-fn main() -> ExitCode {
-    let Task::Verbs(flags) = Task::parse();
-    task::end(run(flags))
-}
-
 /// Runs the jobs that the flags select, or lists them.
-fn run(VerbsFlags { only, list }: VerbsFlags) -> Result<()> {
+pub fn run(VerbsFlags { only, list }: VerbsFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     if list {
         // The names do not depend on the paths.

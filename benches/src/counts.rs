@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use installation::{LIBRARY, Release, TEST_PREFIX, libraries};
+use task_support::installation::{self, LIBRARY, Release, TEST_PREFIX, libraries};
 use task_support::needs::{self, LIBFABRIC, VALGRIND};
 use task_support::process;
 use task_support::task::Absent;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use task_support::process;
 use task_support::workspace::Workspace;
+use task_support::{installation, process};
 
 /// Returns the directory of our own programs: `named` if there is one, otherwise that of a release
 /// which is built and installed below `dir`.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use installation::manual::ManPage;
-use installation::{copy_tree, manual};
+use task_support::installation::manual::ManPage;
+use task_support::installation::{copy_tree, manual};
 use task_support::process::{self, capture};
 use task_support::task::Absent;
 use task_support::workspace::Workspace;

@@ -2,8 +2,8 @@
 //! and generated files that are up to date.
 
 use anyhow::{Result, bail};
-use task_support::process;
 use task_support::workspace::Workspace;
+use task_support::{installation, process};
 
 use crate::codegen::{self, CodegenFlags};
 use crate::runner::{

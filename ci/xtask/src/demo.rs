@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use task_support::workspace::Workspace;
-use task_support::{needs, process};
+use task_support::{installation, needs, process};
 
 /// An example of crates/shmem-c/examples.
 pub struct Example {

@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
-use installation::{Release, Toolchain};
+use task_support::installation::{self, Release, Toolchain};
 use task_support::process::{self, capture};
 use task_support::task::Absent;
 use task_support::workspace::Workspace;

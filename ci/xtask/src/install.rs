@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use installation::MANIFEST;
+use task_support::installation::{self, MANIFEST};
 use task_support::process;
 use task_support::workspace::Workspace;
 

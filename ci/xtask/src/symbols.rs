@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use installation::libraries::{VERSION as ABI, WRAPPED};
 use spec::Exports;
+use task_support::installation::libraries::{VERSION as ABI, WRAPPED};
 use task_support::process::capture;
 use task_support::workspace::Workspace;
 

@@ -8,7 +8,7 @@ mod sanitizer;
 mod steps;
 
 use anyhow::{Result, bail};
-use installation::TEST_PREFIX;
+use task_support::installation::TEST_PREFIX;
 use task_support::workspace::Workspace;
 
 use crate::check::CHECK;

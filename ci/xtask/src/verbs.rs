@@ -21,7 +21,7 @@ use anyhow::{Result, bail};
 use task_support::needs::HYDRA;
 use task_support::task::Absent;
 use task_support::workspace::Workspace;
-use task_support::{needs, process};
+use task_support::{installation, needs, process};
 
 use guest::{Bed, GuestRun};
 use jobs::{GuestJob, Libraries};

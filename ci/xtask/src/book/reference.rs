@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use installation::manual::ManPage;
+use task_support::installation::manual::ManPage;
 
 /// The text of the standard.
 const STANDARD: &str = "http://openshmem.org/site/sites/default/site_files/OpenSHMEM-1.6.pdf";
@@ -132,7 +132,7 @@ fn linked(line: &str, pages: &BTreeMap<&str, &str>, top: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use installation::manual;
+    use task_support::installation::manual;
 
     #[test]
     fn each_page_of_the_manual_belongs_to_a_chapter() {

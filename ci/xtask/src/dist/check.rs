@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use installation::Toolchain;
+use task_support::installation::Toolchain;
 use task_support::process::capture;
 
 /// Libraries that every machine has, and librushmem itself.

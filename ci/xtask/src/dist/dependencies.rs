@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use task_support::installation;
 use task_support::process::{self, capture, run};
 use task_support::workspace::Workspace;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use installation::copy_file;
+use task_support::installation::copy_file;
 use task_support::process::run;
 
 use super::release::{self, GLIBC, VERSION, empty_dir, with_path};

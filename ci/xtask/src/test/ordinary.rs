@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use task_support::{needs, process};
+use task_support::{installation, needs, process};
 
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::runner::{StepOutcome, TestSession};

@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use installation::libraries;
+use task_support::installation::{self, libraries};
 use task_support::process;
 
 use crate::runner::{StepOutcome, TestSession, fetch_crates, install_miri};

@@ -21,7 +21,7 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
     (
         "installing",
         "cd /usr/local",
-        "removes files; a test of ci/installation/src/files.rs runs it",
+        "removes files; ci/task-support/src/installation/files.rs tests it",
     ),
     ("installing", "pip install cargo-zigbuild", RELEASE),
     (

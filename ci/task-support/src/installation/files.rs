@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(left, ["bin"]);
 
         // The page may have a line break in the command.
-        let page = include_str!("../../../docs/installing.md").replace("\n|", " |");
+        let page = include_str!("../../../../docs/installing.md").replace("\n|", " |");
         assert!(page.contains(&command));
     }
 
@@ -333,7 +333,10 @@ mod tests {
 
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("new/prefix");
-        let name = "files::tests::everybody_may_use_what_is_installed_under_any_umask";
+        let name = concat!(
+            "installation::files::tests::",
+            "everybody_may_use_what_is_installed_under_any_umask"
+        );
         let mut strict = Command::new("sh");
         strict.args(["-c", "umask 077; exec \"$@\"", "sh"]);
         strict.arg(std::env::current_exe().unwrap());

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
+use crate::process;
+use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use task_support::process;
-use task_support::workspace::Workspace;
 
-use crate::Toolchain;
-use crate::files::Prefix;
+use super::Toolchain;
+use super::files::Prefix;
 
 /// The name of the program.
 pub const NAME: &str = "shmem-verify";

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::process;
 use anyhow::{Result, bail};
 use roff::{Roff, bold, roman};
-use task_support::process;
 
-use crate::Toolchain;
-use crate::files::Prefix;
+use super::Toolchain;
+use super::files::Prefix;
 
 /// Writes the man page and the completions that a program prints.
 pub fn write_generated(prefix: &Prefix, name: &str, tools: &Toolchain) -> Result<()> {

@@ -2,7 +2,6 @@
 //!
 //! This file defines the contents of the prefix; the module `files` moves them there. The tasks
 //! `install` and `dist`, the tests and the benchmarks install by it.
-#![forbid(unsafe_code)]
 
 mod files;
 pub mod libraries;
@@ -14,9 +13,9 @@ mod verify;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::process;
+use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
-use task_support::process;
-use task_support::workspace::Workspace;
 
 use files::Prefix;
 

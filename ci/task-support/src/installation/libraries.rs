@@ -14,11 +14,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::process::run;
 use anyhow::{Context, Result};
 use spec::Exports;
-use task_support::process::run;
 
-use crate::Toolchain;
+use super::Toolchain;
 
 /// The name to which the linker redirects calls of the C library's `_Fork` in static programs
 /// (`--wrap`).

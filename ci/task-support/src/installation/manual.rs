@@ -20,7 +20,7 @@ use roff::{Inline, Roff, bold, italic, roman};
 
 use spec::table::{CFunction, Pattern, SpecTable};
 
-const TEXT: &str = include_str!("../../../crates/shmem-c/spec/manual.txt");
+const TEXT: &str = include_str!("../../../../crates/shmem-c/spec/manual.txt");
 
 /// A man page.
 pub struct ManPage {

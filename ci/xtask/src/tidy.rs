@@ -4,6 +4,7 @@
 //! only a few lines of text. The tables of a rule, such as which crate may import which, are at the
 //! top of its file.
 
+mod circles;
 mod files;
 mod layers;
 mod links;
@@ -18,7 +19,13 @@ use tree::{Tree, read};
 /// A rule: returns its complaints, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: &[Rule] = &[layers::check, manifests::check, files::check, links::check];
+const RULES: &[Rule] = &[
+    layers::check,
+    circles::check,
+    manifests::check,
+    files::check,
+    links::check,
+];
 
 /// Runs all rules, and prints their complaints.
 pub fn run() -> Result<()> {

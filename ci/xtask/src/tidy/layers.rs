@@ -1,8 +1,12 @@
-//! The rule for imports between crates, with the table of the allowed ones.
+//! The rules for imports between crates: those that lead up, and the table of the allowed ones.
 
 use task_support::workspace::{Dependency, Package};
 
 use super::tree::Tree;
+
+/// The directories at the top, from the lowest to the highest: a crate imports others of its own one
+/// and of those below it.
+const FLOORS: [&str; 5] = ["sys", "crates", "launcher", "ci", "benches"];
 
 /// For each crate, by its directory, the directories of the crates of this repository on which it
 /// may depend. A name that ends in `*` stands for all directories that begin with it.
@@ -235,10 +239,16 @@ fn complaint(dir: &str, allowed: &[&str], dependency: &Dependency) -> Option<Str
         if dependency.dev {
             names.extend(TESTS_MAY_IMPORT);
         }
-        if names.iter().any(|name| matches(name, target)) {
-            return None;
+        if !names.iter().any(|name| matches(name, target)) {
+            return Some(format!("{dir}: it may not import {target}"));
         }
-        return Some(format!("{dir}: it may not import {target}"));
+        if !dependency.dev && floor(target) > floor(dir) {
+            return Some(format!(
+                "{dir}: it may not import {target}, which lies above it ({})",
+                FLOORS.join(" < ")
+            ));
+        }
+        return None;
     }
 
     // Tests may import anything of other projects.
@@ -251,6 +261,13 @@ fn complaint(dir: &str, allowed: &[&str], dependency: &Dependency) -> Option<Str
         }
     }
     None
+}
+
+/// Returns the place of the directory at the top in [`FLOORS`]; `None`, which is lower than all, if
+/// it is not there.
+fn floor(dir: &str) -> Option<usize> {
+    let top = dir.split('/').next().unwrap_or_default();
+    FLOORS.iter().position(|name| *name == top)
 }
 
 /// Returns true if a name of the tables stands for this directory.
@@ -297,6 +314,30 @@ mod tests {
             found("crates/heap", "runtime", Some("crates/runtime"), true).len(),
             1
         );
+    }
+
+    #[test]
+    fn no_import_leads_up_even_if_the_table_allows_it() {
+        let found = |dir: &str, target: &str, dev| {
+            let dependency = Dependency {
+                name: "other".into(),
+                dir: Some(target.to_owned()),
+                dev,
+            };
+            complaint(dir, &[target], &dependency)
+        };
+        assert_eq!(
+            found("launcher/oshrun", "ci/xtask", false).as_deref(),
+            Some(
+                "launcher/oshrun: it may not import ci/xtask, which lies above it \
+                 (sys < crates < launcher < ci < benches)"
+            )
+        );
+        assert!(found("ci/xtask", "benches", false).is_some());
+        assert!(found("sys/ucx-sys", "crates/system", false).is_some());
+        assert!(found("benches", "ci/xtask", false).is_none());
+        assert!(found("launcher/oshrun", "launcher/charts", false).is_none());
+        assert!(found("launcher/oshrun", "ci/testkit", true).is_none());
     }
 
     #[test]

@@ -134,7 +134,14 @@ pub fn run(CountsFlags { pin, prefix }: CountsFlags) -> Result<()> {
 /// instructions of a call, over a network (only where libfabric is) those until its provider is
 /// first called.
 fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
-    let build = ["build", "--release", "--lib", "--bin", IN_RUST];
+    let build = [
+        "build",
+        "--release",
+        "--lib",
+        "--bin",
+        IN_RUST,
+        "--no-default-features",
+    ];
     let release = Release::build_packages(workspace, &build, &PACKAGES)?;
 
     // The prefix for tests, with the library of the release.

@@ -1,6 +1,6 @@
 //! `cargo xtask mutants`: puts faults of one line into a copy of the engine, one at a time, and runs
-//! the simulator on each. The simulator must fail, so this shows that its invariants would notice such
-//! a mistake.
+//! the simulator on each. The simulator must fail, so this shows that its invariants would notice
+//! such a mistake.
 //!
 //! The faults are listed in `engine.txt`. A line that a change has moved or rewritten ends the run
 //! with a message: the fault must then be written anew, since a fault that is not put in proves

@@ -13,6 +13,15 @@ use crate::process;
 /// everything would be built once more for the tests than for what is installed.
 pub const APART: &str = "loom-models";
 
+/// A part of the tests of a set of packages.
+#[derive(Default)]
+pub struct Selection {
+    /// Arguments of cargo that choose targets. Without any, all are built.
+    pub targets: Vec<&'static str>,
+    /// The packages whose tests are not built, by name.
+    pub without: &'static [&'static str],
+}
+
 /// The repository in which a task runs, as cargo describes it.
 pub struct Workspace {
     /// The top of the repository.
@@ -23,11 +32,26 @@ pub struct Workspace {
     pub packages: Vec<Package>,
 }
 
+/// A set of packages whose tests are built together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packages {
+    /// What users build: the default members of the workspace.
+    Users,
+    /// What only developers of this repository build: the other members, except [`APART`].
+    Tools,
+    /// The package [`APART`].
+    Apart,
+}
+
 /// One crate of the workspace.
 #[derive(Debug, Clone)]
 pub struct Package {
+    /// The name by which cargo knows it.
+    pub name: String,
     /// The directory of the crate, relative to the top of the repository.
     pub dir: String,
+    /// The set with which its tests are built.
+    pub set: Packages,
     /// The crate's `rust-version` as `1.2`, without a patch number, if its manifest states one.
     pub rust_version: Option<String>,
     /// All dependencies, those of its tests included.
@@ -71,7 +95,14 @@ impl Workspace {
         let root = metadata.workspace_root.into_std_path_buf();
         let mut packages = Vec::new();
         for package in &metadata.packages {
-            packages.push(Package::read(package, &root)?);
+            let set = if *package.name == *APART {
+                Packages::Apart
+            } else if metadata.workspace_default_members.contains(&package.id) {
+                Packages::Users
+            } else {
+                Packages::Tools
+            };
+            packages.push(Package::read(package, set, &root)?);
         }
         Ok(Self {
             target: metadata.target_directory.into_std_path_buf(),
@@ -118,17 +149,23 @@ impl Workspace {
         Ok(made.map(PathBuf::from).collect())
     }
 
-    /// Builds the tests of all packages. Returns their programs, sorted by package.
-    pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
-        let together = ["test", "--no-run", "--workspace", "--exclude", APART];
-        let apart = ["test", "--no-run", "--package", APART];
+    /// Builds the tests of packages. Returns their programs, sorted by package.
+    pub fn test_programs(
+        &self,
+        packages: Packages,
+        selection: &Selection,
+    ) -> Result<Vec<TestProgram>> {
+        let mut arguments = [&["test", "--no-run"], selection.targets.as_slice()].concat();
+        for package in &self.packages {
+            if package.set == packages && !selection.without.contains(&package.name.as_str()) {
+                arguments.extend(["--package", &package.name]);
+            }
+        }
 
         let mut programs = Vec::new();
-        for arguments in [&together[..], &apart] {
-            for artifact in self.artifacts(arguments)? {
-                if artifact.profile.test {
-                    programs.extend(TestProgram::read(artifact, &self.root)?);
-                }
+        for artifact in self.artifacts(&arguments)? {
+            if artifact.profile.test {
+                programs.extend(TestProgram::read(artifact, &self.root)?);
             }
         }
         programs.sort();
@@ -165,7 +202,7 @@ impl Workspace {
 }
 
 impl Package {
-    fn read(package: &cargo_metadata::Package, root: &Path) -> Result<Self> {
+    fn read(package: &cargo_metadata::Package, set: Packages, root: &Path) -> Result<Self> {
         let dependency = |found: &cargo_metadata::Dependency| Dependency {
             name: found.name.clone(),
             dir: found
@@ -175,7 +212,9 @@ impl Package {
             dev: found.kind == DependencyKind::Development,
         };
         Ok(Self {
+            name: package.name.to_string(),
             dir: dir_of(package.manifest_path.as_std_path(), root)?,
+            set,
             rust_version: package
                 .rust_version
                 .as_ref()

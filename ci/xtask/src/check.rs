@@ -1,5 +1,6 @@
-//! `cargo xtask check`: what every change must pass besides the tests: format, lints, structure,
-//! and generated files that are up to date.
+//! `cargo xtask check`: what every change must pass besides the tests of what users build: format,
+//! lints, structure, generated files that are up to date, and the tests of the tools of this
+//! repository.
 
 use anyhow::{Result, bail};
 use task_support::workspace::Workspace;
@@ -9,6 +10,7 @@ use crate::codegen::{self, CodegenFlags};
 use crate::runner::{
     self, StepFlags, StepOutcome, Suites, TestSession, TestStep, Tier, of_task, passed, step,
 };
+use crate::test::steps;
 use crate::tidy;
 
 /// The steps of `cargo xtask check`.
@@ -17,6 +19,7 @@ pub const CHECK: &[TestStep] = &[
     step("tidy", tidy),
     step("clippy", clippy),
     step("generated", generated),
+    step("tools", steps::tools),
 ];
 
 /// The manifest of the fuzz targets, which are a workspace of their own.
@@ -40,7 +43,7 @@ pub fn run(flags: StepFlags) -> Result<()> {
         prefix: workspace.target.join(installation::TEST_PREFIX),
         workspace,
         suites: Suites::default(),
-        tier: Tier::Usual,
+        tier: Tier::First,
     };
     runner::run(&chosen, &session)
 }

@@ -194,7 +194,7 @@ mod tests {
             },
             prefix: PathBuf::new(),
             suites: Suites::default(),
-            tier: Tier::Usual,
+            tier: Tier::First,
         }
     }
 

@@ -2,10 +2,11 @@
 
 mod bare;
 mod docs;
+mod first;
 mod fuzz;
 mod ordinary;
 mod sanitizer;
-mod steps;
+pub mod steps;
 
 use anyhow::{Result, bail};
 use task_support::installation::TEST_PREFIX;
@@ -17,16 +18,27 @@ use crate::runner::{
 };
 
 /// The steps of `cargo xtask test`.
-const TEST: &[TestStep] = &[
+const FIRST: &[TestStep] = &[
     step("needs", steps::needs),
-    step("install", steps::install),
+    // An installation also links, while cargo builds.
+    beside(step("install", steps::install)),
+    beside(step("build", steps::build)),
+    installed("tests", steps::tests),
+    installed("symbols", steps::symbols),
+];
+
+/// The steps of `--more`.
+const MORE: &[TestStep] = &[
+    step("needs", steps::needs),
+    beside(step("install", steps::install)),
+    beside(step("build", steps::build)),
     installed("tests", steps::tests),
     installed("doc-tests", steps::doc_tests),
     installed("symbols", steps::symbols),
     installed("ordinary-user", ordinary::user),
 ];
 
-/// The steps of `--bare` before those of [`TEST`].
+/// The step of `--bare` before the others.
 const BARE: &[TestStep] = &[step("bare", bare::step)];
 
 /// The steps of `--providers`: the conformance suite over the networks, the test programs on
@@ -48,7 +60,7 @@ const PROVIDERS: &[TestStep] = &[
     beside(installed("faults-sample", steps::faults_sample)),
 ];
 
-/// The steps of `--full` after those of `cargo xtask check`, [`TEST`] and [`PROVIDERS`].
+/// The steps of `--full` after those of `cargo xtask check`, [`MORE`] and [`PROVIDERS`].
 const FULL: &[TestStep] = &[
     installed("slurm", steps::slurm),
     installed("hosts", steps::hosts),
@@ -73,7 +85,7 @@ const FULL: &[TestStep] = &[
 /// Returns the steps of `--full`: those of `cargo xtask check` and of all tiers, each once.
 fn all() -> Vec<&'static TestStep> {
     let mut all: Vec<&TestStep> = Vec::new();
-    for step in [CHECK, TEST, PROVIDERS, FULL].into_iter().flatten() {
+    for step in [CHECK, MORE, PROVIDERS, FULL].into_iter().flatten() {
         if !all.iter().any(|before| before.name == step.name) {
             all.push(step);
         }
@@ -86,7 +98,8 @@ fn elsewhere(name: &str) -> String {
     let has = |steps: &[TestStep]| steps.iter().any(|step| step.name == name);
     let commands = [
         (CHECK, "check"),
-        (TEST, "test"),
+        (FIRST, "test"),
+        (MORE, "test --more"),
         (PROVIDERS, "test --providers"),
         (FULL, "test --full"),
         (BARE, "test --bare"),
@@ -99,6 +112,9 @@ fn elsewhere(name: &str) -> String {
 
 #[derive(clap::Args)]
 pub struct TestFlags {
+    /// All tests that need no other library or launcher, and not only the first
+    #[arg(long, conflicts_with_all = ["providers", "full"])]
+    more: bool,
     /// The networks, other launchers and Miri instead
     #[arg(long)]
     providers: bool,
@@ -118,19 +134,23 @@ impl TestFlags {
             Tier::Providers
         } else if self.full {
             Tier::Full
+        } else if self.more {
+            Tier::More
         } else {
-            Tier::Usual
+            Tier::First
         }
     }
 
     /// Returns all steps of the tier.
     fn table(&self) -> Vec<&'static TestStep> {
-        match self.tier() {
-            Tier::Providers => PROVIDERS.iter().collect(),
-            Tier::Full => all(),
-            Tier::Usual if self.bare => BARE.iter().chain(TEST).collect(),
-            Tier::Usual => TEST.iter().collect(),
-        }
+        let steps = match self.tier() {
+            Tier::First => FIRST,
+            Tier::More => MORE,
+            Tier::Providers => PROVIDERS,
+            Tier::Full => return all(),
+        };
+        let before = if self.bare { BARE } else { &[] };
+        before.iter().chain(steps).collect()
     }
 }
 
@@ -154,7 +174,10 @@ pub fn run(flags: TestFlags) -> Result<()> {
     let session = TestSession {
         prefix: workspace.target.join(TEST_PREFIX),
         workspace,
-        suites: Suites::default(),
+        suites: match flags.tier() {
+            Tier::First => Suites::of(first::selection()),
+            _ => Suites::default(),
+        },
         tier: flags.tier(),
     };
     if flags.steps.only.is_empty() {
@@ -186,6 +209,7 @@ mod tests {
                 list: true,
             };
             let flags = TestFlags {
+                more: false,
                 providers,
                 full: false,
                 bare: false,
@@ -205,7 +229,12 @@ mod tests {
 
     #[test]
     fn every_step_that_is_named_as_a_condition_comes_before() {
-        for tier in [TEST.iter().collect(), PROVIDERS.iter().collect(), all()] {
+        for tier in [
+            FIRST.iter().collect(),
+            MORE.iter().collect(),
+            PROVIDERS.iter().collect(),
+            all(),
+        ] {
             for (index, step) in tier.iter().enumerate() {
                 if let Some(after) = step.after {
                     assert!(

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use task_support::process;
-use task_support::workspace::{TestProgram, Workspace};
+use task_support::workspace::{Packages, Selection, TestProgram, Workspace};
 
 use super::tools::{self, StepOutcome, TestTally};
 
@@ -36,8 +36,10 @@ const SHOWN: usize = 10;
 /// A set of steps that are run together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// `cargo xtask test`, also with `--bare`
-    Usual,
+    /// `cargo xtask test`
+    First,
+    /// `cargo xtask test --more`, which has the steps of `First` with all of their tests.
+    More,
     /// `cargo xtask test --providers`
     Providers,
     /// `cargo xtask test --full`, which has all steps of the others, and runs tests with all
@@ -55,29 +57,47 @@ pub struct TestSession {
     pub tier: Tier,
 }
 
-/// All test programs of a workspace, built at the first use.
+/// The test programs of a workspace. Those of a set of packages are built at the first use.
 #[derive(Default)]
-pub struct Suites(Mutex<Vec<TestProgram>>);
+pub struct Suites {
+    selection: Selection,
+    built: Mutex<Vec<(Packages, Vec<TestProgram>)>>,
+}
 
 impl Suites {
-    /// Returns a run of the programs for which `wanted` is true. Builds all at the first call.
+    /// Returns a part of the test programs.
+    pub fn of(selection: Selection) -> Self {
+        Self {
+            selection,
+            ..Self::default()
+        }
+    }
+
+    /// Returns a run of the programs of a set of packages for which `wanted` is true.
     pub fn choose(
         &self,
         workspace: &Workspace,
+        packages: Packages,
         wanted: impl Fn(&TestProgram) -> bool,
     ) -> Result<Run> {
-        let mut programs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if programs.is_empty() {
-            *programs = workspace.test_programs()?;
-        }
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match built.iter().position(|(of, _)| *of == packages) {
+            Some(index) => index,
+            None => {
+                built.push((
+                    packages,
+                    workspace.test_programs(packages, &self.selection)?,
+                ));
+                built.len() - 1
+            }
+        };
+        let (_, programs) = &built[index];
 
         let mut chosen: Vec<_> = programs.iter().filter(|program| wanted(program)).collect();
         // The longest begin first. If one began last, the other lanes would be idle meanwhile.
         chosen.sort_by_key(|program| program.dir != SHMEM_C);
 
-        let mut run = Run {
-            programs: Vec::new(),
-        };
+        let mut run = Run::default();
         for program in chosen {
             let mut command = process::limited(LIMIT, &program.executable);
             command.current_dir(workspace.root.join(&program.dir));
@@ -120,6 +140,7 @@ impl RunnableTests {
 }
 
 /// A run of test programs.
+#[derive(Default)]
 pub struct Run {
     programs: Vec<RunnableTests>,
 }

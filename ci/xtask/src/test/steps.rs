@@ -13,9 +13,10 @@ use task_support::needs::{
     HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, PODMAN, PYTEST, SLURM, SSH,
     STRACE, UCX, VALGRIND,
 };
-use task_support::workspace::{APART, TestProgram};
+use task_support::workspace::{APART, Packages, TestProgram};
 use task_support::{needs, process};
 
+use super::first::FIRST;
 use super::sanitizer;
 use crate::mutants::{self, MutantsFlags};
 use crate::runner::{
@@ -41,7 +42,7 @@ const FULL_MIRI_LIMIT: Duration = Duration::from_secs(3600);
 /// The tools without which nothing can be tested.
 const FOR_ALL: &[&Need] = &[&C_COMPILER, &CXX_COMPILER, &BINUTILS];
 
-/// The tools without which some tests of each tier are skipped.
+/// The tools without which some tests of all tiers but the first are skipped.
 const FOR_SOME: &[&Need] = &[
     &VALGRIND,
     &FORTRAN_COMPILER,
@@ -74,8 +75,11 @@ const UCX_DIRS: &str = "RUSHMEM_UCX_DIR";
 /// Installs the missing tools that the steps of the tier need. Fails only if one of [`FOR_ALL`] is
 /// still missing.
 pub fn needs(session: &TestSession) -> Result<StepOutcome> {
-    let mut needs = [FOR_ALL, FOR_SOME].concat();
-    if session.tier != Tier::Usual {
+    let mut needs = FOR_ALL.to_vec();
+    if session.tier != Tier::First {
+        needs.extend(FOR_SOME);
+    }
+    if matches!(session.tier, Tier::Providers | Tier::Full) {
         needs.extend(FOR_PROVIDERS);
     }
     if session.tier == Tier::Full {
@@ -127,11 +131,50 @@ const XTASK: &str = "ci/xtask";
 /// `--providers`; the step `tests` runs only the unit tests of these packages.
 const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
+/// Builds the test programs of users' packages.
+pub fn build(session: &TestSession) -> Result<StepOutcome> {
+    if session.tier == Tier::First {
+        // The jobs of oshrun run it. Among chosen targets, cargo would build an example as a test.
+        let mut pe = session.workspace.cargo();
+        passed(pe.args(["build", "--package", "oshrun", "--example", "pe"]))?;
+    }
+    suites(session, |_| false)?;
+    Ok(StepOutcome::Passed)
+}
+
+/// Runs the tests of users' packages: in the first tier the unit tests and [`FIRST`].
 pub fn tests(session: &TestSession) -> Result<StepOutcome> {
+    if session.tier == Tier::First {
+        let mut run = Run::default();
+        for part in FIRST {
+            let programs = suites(session, |program| program.is(part.dir, part.program))?;
+            run = run.and(programs.args([part.name]));
+        }
+        let units = suites(session, |program| !program.is_integration)?;
+        return run.and(units).run();
+    }
+
     let is_long = |program: &TestProgram| {
         program.is_integration && WITH_LONG_SUITES.contains(&program.dir.as_str())
     };
-    suites(session, |program| !is_long(program))?.run()
+    suites(session, |program| !is_long(program))?
+        .and(suites_of(session, Packages::Tools, is_of_prefix)?)
+        .and(suites_of(session, Packages::Apart, |_| true)?)
+        .run()
+}
+
+/// Returns true if a test program of the tasks tests the installed prefix.
+fn is_of_prefix(program: &TestProgram) -> bool {
+    program.is_integration && program.dir == XTASK
+}
+
+/// Runs the tests of what only developers of this repository use.
+pub fn tools(session: &TestSession) -> Result<StepOutcome> {
+    let wanted = |program: &TestProgram| !is_of_prefix(program);
+    session
+        .suites
+        .choose(&session.workspace, Packages::Tools, wanted)?
+        .run()
 }
 
 /// Runs the examples in the documentation of all crates, mostly of the Rust interface, as jobs of 2
@@ -228,7 +271,7 @@ pub fn faults(session: &TestSession) -> Result<StepOutcome> {
 }
 
 fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
-    suites(session, |program| program.dir == FAULTS)?
+    suites_of(session, Packages::Tools, |program| program.dir == FAULTS)?
         .args([which, "--ignored"])
         .run()
 }
@@ -355,9 +398,11 @@ pub fn verbs(_: &TestSession) -> Result<StepOutcome> {
 
 /// Makes the files of a release, and tests those that can be used here.
 pub fn release(session: &TestSession) -> Result<StepOutcome> {
-    suites(session, |program| program.is(XTASK, "release"))?
-        .args(["--ignored"])
-        .run()
+    suites_of(session, Packages::Tools, |program| {
+        program.is(XTASK, "release")
+    })?
+    .args(["--ignored"])
+    .run()
 }
 
 /// Runs programs under other launchers than oshrun, except Slurm. Installs missing launchers if it
@@ -390,7 +435,7 @@ pub fn hosts(session: &TestSession) -> Result<StepOutcome> {
     let wanted = |program: &TestProgram| program.is(SHMEM_C, "sites");
     let mut run = session
         .suites
-        .choose(&session.workspace, wanted)?
+        .choose(&session.workspace, Packages::Users, wanted)?
         .args([
             "ssh::",
             "--include-ignored",
@@ -497,13 +542,22 @@ fn programs(session: &TestSession) -> Result<Run> {
     })
 }
 
-/// Returns a run of the test programs for which `wanted` is true, with the variables by which they
-/// find the installed prefix and its launcher, and in `--full` the one that makes them run with all
-/// sizes.
+/// Returns a run of the test programs of users' packages for which `wanted` is true.
 fn suites(session: &TestSession, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
+    suites_of(session, Packages::Users, wanted)
+}
+
+/// Returns a run of the test programs of `packages` for which `wanted` is true, with the variables
+/// by which they find the installed prefix and its launcher, and in `--full` the one that makes
+/// them run with all sizes.
+fn suites_of(
+    session: &TestSession,
+    packages: Packages,
+    wanted: impl Fn(&TestProgram) -> bool,
+) -> Result<Run> {
     let run = session
         .suites
-        .choose(&session.workspace, wanted)?
+        .choose(&session.workspace, packages, wanted)?
         .env("RUSHMEM_PREFIX", &session.prefix)
         .env("OSHRUN", oshrun(session));
     if session.tier == Tier::Full {
@@ -616,7 +670,10 @@ pub fn soak(session: &TestSession) -> Result<StepOutcome> {
     for part in STEPS_OF_THEIR_OWN {
         arguments.extend(["--skip", part]);
     }
-    suites(session, |_| true)?.args(arguments).run()
+    suites(session, |_| true)?
+        .and(suites_of(session, Packages::Apart, |_| true)?)
+        .args(arguments)
+        .run()
 }
 
 pub fn oldest_rust(session: &TestSession) -> Result<StepOutcome> {

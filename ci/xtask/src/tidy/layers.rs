@@ -284,6 +284,8 @@ mod tests {
 
     fn found(dir: &str, name: &str, target: Option<&str>, dev: bool) -> Vec<String> {
         complaints(&Package {
+            name: dir.to_owned(),
+            set: task_support::workspace::Packages::Users,
             dir: dir.into(),
             rust_version: None,
             dependencies: vec![Dependency {

@@ -158,6 +158,8 @@ mod tests {
     fn the_oldest_rust_is_the_same_everywhere() {
         let mut tree = tree(&[TOP, ("README.md", "It needs Rust 1.3.")]);
         tree.packages.push(Package {
+            name: "one".to_owned(),
+            set: task_support::workspace::Packages::Users,
             dir: "crates/a".into(),
             rust_version: Some("1.4".into()),
             dependencies: Vec::new(),

@@ -293,11 +293,6 @@ impl Wire for OfiWire {
         Ok(true)
     }
 
-    /// Does nothing: [`is_flushed`](Wire::is_flushed) starts what completes the writes.
-    fn begin_flush(&mut self, _: &SharedState, _: Pe) -> Result<(), Error> {
-        Ok(())
-    }
-
     /// If the completion of a write does not mean that the data are in the target's memory, starts
     /// a read of a byte of it: the read follows the writes before it, so its completion shows that
     /// they have arrived.

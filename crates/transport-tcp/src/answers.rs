@@ -1,35 +1,36 @@
-//! The answers of one peer to the requests of all origins of this PE. This file numbers the
-//! requests, and finds for each answer the memory or the origin for which it is.
+//! The answers of one peer to the requests of all origins of this PE. They arrive in the order of
+//! the requests, so a queue has the memory or the origin for which each of them is.
 #![allow(unsafe_code)]
 
-use crate::proto::{ExpectedReply, Ledger, ReplyFrame};
+use crate::proto::ReplyFrame;
 use crate::receiving::{ReceivingPe, WholeBody, WholeWords};
 use crate::settings::Tuning;
 use rushmem_transport::engine::message::{REPLY, Reply, Request};
 use rushmem_transport::peers::loss::Violation;
 use rushmem_transport::{DestBuf, LocalBuf, Pe};
+use std::collections::VecDeque;
 
 /// Maximum number of unanswered requests with results that follow the reply. It keeps the bytes of
 /// replies that are queued at the target below the limit at which the target ends the connection
 /// (`target::MAX_WAITING`).
 const MAX_ANSWERED: usize = 8;
 
-/// The destination of an answer.
-enum AnswerDest {
-    /// Memory that no other thread or PE reads meanwhile.
-    Private(DestBuf),
-    /// Memory that other threads or PEs may read meanwhile.
-    Shared(DestBuf),
-    /// The origin that the reply names.
-    Origin,
-    /// The origin that the reply names, with results that follow the reply.
-    OriginOfLong,
-    Nowhere,
+/// The answer to a request.
+enum ExpectedAnswer {
+    /// The data of a get. Other threads or PEs may read `dest` meanwhile if it `is_shared`.
+    Data { dest: DestBuf, is_shared: bool },
+    /// A reply for the origin that it names. Results follow it if it `is_long`.
+    Reply { is_long: bool },
 }
 
-/// The requests of this PE to the peer by their numbers, and the answers that are awaited.
+/// The answers that are awaited.
 pub(crate) struct Answers {
-    ledger: Ledger<AnswerDest>,
+    /// The answers in the order in which they will arrive.
+    expected: VecDeque<ExpectedAnswer>,
+    /// The number of gets so far.
+    n_gets: u64,
+    /// The number of gets that are answered.
+    n_got: u64,
     /// The number of unanswered requests with results that follow the reply.
     n_long: usize,
     /// Writes the answer that is being received to memory that others may read.
@@ -41,7 +42,9 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new() -> Answers {
         Answers {
-            ledger: Ledger::new(),
+            expected: VecDeque::new(),
+            n_gets: 0,
+            n_got: 0,
             n_long: 0,
             words: WholeWords::default(),
             reply: WholeBody::default(),
@@ -50,74 +53,53 @@ impl Answers {
 
     /// Returns true if another request may be issued.
     pub(crate) fn have_room(&self, tuning: &Tuning) -> bool {
-        self.ledger.n_unanswered() < tuning.max_unanswered && self.n_long < MAX_ANSWERED
+        self.expected.len() < tuning.max_unanswered && self.n_long < MAX_ANSWERED
     }
 
-    /// Returns the number of the last acknowledged request.
-    pub(crate) fn acked(&self) -> u64 {
-        self.ledger.acked()
+    /// Returns the number of gets so far.
+    pub(crate) fn n_gets(&self) -> u64 {
+        self.n_gets
     }
 
-    /// Numbers a request that has no answer.
-    pub(crate) fn expect_none(&mut self) -> u64 {
-        self.ledger.issue()
+    /// Returns the number of gets that are answered, which are the first ones.
+    pub(crate) fn n_got(&self) -> u64 {
+        self.n_got
     }
 
-    /// Numbers a get, and expects its data. `is_shared` says that others may read `dest` meanwhile.
-    pub(crate) fn expect_data(&mut self, dest: DestBuf, is_shared: bool) -> u64 {
-        let expected = ExpectedReply::Data(dest.nbytes() as u32);
-        let to = if is_shared {
-            AnswerDest::Shared(dest)
-        } else {
-            AnswerDest::Private(dest)
-        };
-        self.ledger.expect(expected, to)
+    /// Expects the data of a get. `is_shared` says that others may read `dest` meanwhile.
+    pub(crate) fn expect_data(&mut self, dest: DestBuf, is_shared: bool) {
+        self.n_gets += 1;
+        self.expected
+            .push_back(ExpectedAnswer::Data { dest, is_shared });
     }
 
-    /// Numbers a message, and expects a reply if its request asks for one.
-    pub(crate) fn expect_reply(&mut self, request: &Request) -> u64 {
-        let to = match request.slot {
-            Some(slot) if slot.is_long => {
-                self.n_long += 1;
-                AnswerDest::OriginOfLong
-            }
-            Some(_) => AnswerDest::Origin,
-            None if request.position.asks => AnswerDest::Origin,
-            None => return self.ledger.issue(),
-        };
-        self.ledger.expect(ExpectedReply::Message, to)
-    }
-
-    /// Expects an acknowledgment that covers request `seq`. Returns true if it is to be requested,
-    /// since no expected answer covers the request.
-    pub(crate) fn expect_ack(&mut self, seq: u64) -> bool {
-        if self.ledger.will_ack(seq) {
-            return false;
+    /// Expects a reply to a message if its request has one.
+    pub(crate) fn expect_reply(&mut self, request: &Request) {
+        if request.slot.is_some() || request.position.asks {
+            let is_long = request.slot.is_some_and(|slot| slot.is_long);
+            self.n_long += usize::from(is_long);
+            self.expected.push_back(ExpectedAnswer::Reply { is_long });
         }
-        self.ledger.expect(ExpectedReply::Ack, AnswerDest::Nowhere);
-        true
     }
 
     /// Returns the destination of the body of a `Data` reply, if the kernel may write to it. Fails
     /// if the reply is not the next expected answer.
-    pub(crate) fn private_destination(
-        &self,
-        seq: u64,
-        nbytes: u32,
-    ) -> Result<Option<LocalBuf>, Violation> {
-        match self.ledger.data(seq, nbytes)? {
-            AnswerDest::Private(dest) => Ok(Some(dest.range())),
-            _ => Ok(None),
+    pub(crate) fn private_destination(&self, nbytes: u32) -> Result<Option<LocalBuf>, Violation> {
+        match self.expected.front() {
+            Some(ExpectedAnswer::Data { dest, is_shared }) if dest.nbytes() == nbytes as usize => {
+                Ok((!is_shared).then(|| dest.range()))
+            }
+            _ => Err(Violation::Unrequested),
         }
     }
 
-    /// Completes the request of a reply whose whole body was delivered.
-    pub(crate) fn complete(&mut self, reply: ReplyFrame) -> Result<(), Violation> {
-        let to = self.ledger.complete(reply)?;
-        if matches!(to, AnswerDest::OriginOfLong) {
-            self.n_long -= 1;
+    /// Removes the next expected answer, whose whole body was delivered.
+    pub(crate) fn complete(&mut self) {
+        match self.expected.pop_front() {
+            Some(ExpectedAnswer::Data { .. }) => self.n_got += 1,
+            Some(ExpectedAnswer::Reply { is_long }) => self.n_long -= usize::from(is_long),
+            None => {}
         }
-        Ok(())
     }
 
     /// Handles the next bytes of a reply of peer `pe`, which are at offset `done` of its body.
@@ -129,25 +111,24 @@ impl Answers {
         done: usize,
         bytes: &[u8],
     ) -> Result<(), Violation> {
-        match reply {
-            ReplyFrame::Data { seq, nbytes } => {
-                match self.ledger.data(seq, nbytes)? {
-                    AnswerDest::Private(dest) => dest.store_at(done, bytes),
-                    AnswerDest::Shared(dest) => {
-                        let rest = dest.range().skip(done);
-                        // SAFETY: `rest` is a part of the destination of a get. The get owns it
-                        // until it is over, so that it is valid for writes.
-                        unsafe { self.words.write(rest, bytes) }
-                    }
-                    _ => return Err(Violation::Unrequested),
+        match (reply, self.expected.front_mut()) {
+            (ReplyFrame::Data { nbytes }, Some(ExpectedAnswer::Data { dest, is_shared }))
+                if dest.nbytes() == nbytes as usize =>
+            {
+                if *is_shared {
+                    let rest = dest.range().skip(done);
+                    // SAFETY: `rest` is a part of the destination of a get. The get owns it until
+                    // it is over, so that it is valid for writes.
+                    unsafe { self.words.write(rest, bytes) }
+                } else {
+                    dest.store_at(done, bytes);
                 }
 
                 if done + bytes.len() < nbytes as usize {
                     return Ok(());
                 }
             }
-            ReplyFrame::Message { nbytes } => {
-                self.ledger.message()?;
+            (ReplyFrame::Message { nbytes }, Some(ExpectedAnswer::Reply { .. })) => {
                 let taken = self.reply.take(nbytes as usize, bytes, |body| {
                     take_reply(receiving, pe, body)
                 });
@@ -157,10 +138,11 @@ impl Answers {
                     None => return Ok(()),
                 }
             }
-            ReplyFrame::Ack { .. } => {}
+            _ => return Err(Violation::Unrequested),
         }
 
-        self.complete(reply)
+        self.complete();
+        Ok(())
     }
 }
 

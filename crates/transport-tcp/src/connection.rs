@@ -82,8 +82,8 @@ fn end(error: &io::Error) -> ConnectionEnd {
 
 /// A request that is queued or sent.
 pub(crate) struct QueuedRequest {
-    /// The number of the request.
-    pub(crate) number: u64,
+    /// The number of gets on the connection up to this request.
+    pub(crate) n_gets: u64,
     /// The request, or others, are not sent yet.
     pub(crate) is_unsent: bool,
     /// The position up to which the kernel must take the queue before the source of a put is free;
@@ -172,7 +172,6 @@ impl Connection {
         } else {
             self.requests.push_memory(std::mem::take(source));
         }
-        let number = self.answers.expect_none();
 
         let sends_now = match sent {
             WriteSent::Now => true,
@@ -189,7 +188,7 @@ impl Connection {
             self.flush()?;
         }
 
-        let mut queued = self.queued(number);
+        let mut queued = self.queued();
         if queued.is_unsent && !is_copied {
             queued.reads_until = Some(self.requests.appended());
         }
@@ -218,12 +217,12 @@ impl Connection {
             in_parts,
         };
         self.requests.push(&head.encode());
-        let number = self.answers.expect_data(std::mem::take(dest), is_shared);
+        self.answers.expect_data(std::mem::take(dest), is_shared);
 
         if is_awaited || self.is_full(tuning) {
             self.flush()?;
         }
-        Ok(Some(self.queued(number)))
+        Ok(Some(self.queued()))
     }
 
     /// Queues a copy of a message. One with attached data of a call that does not wait is sent
@@ -252,30 +251,21 @@ impl Connection {
         if attached.nbytes() > 0 {
             self.requests.push_copy::<mem::VolatileLoads>(attached);
         }
-        let number = self.answers.expect_reply(request);
+        self.answers.expect_reply(request);
 
         if awaited || attached.nbytes() == 0 || self.is_full(tuning) {
             self.flush()?;
         }
-        Ok(Some(self.queued(number)))
+        Ok(Some(self.queued()))
     }
 
     /// Describes the last request. Its source, if it has one, is free.
-    fn queued(&self, number: u64) -> QueuedRequest {
+    fn queued(&self) -> QueuedRequest {
         QueuedRequest {
-            number,
+            n_gets: self.answers.n_gets(),
             is_unsent: !self.requests.is_empty(),
             reads_until: None,
         }
-    }
-
-    /// Sends what is queued, and a request for an acknowledgment that covers request `seq`, unless
-    /// an expected answer does.
-    pub(crate) fn ask_for_ack(&mut self, seq: u64) -> Result<(), ConnectionEnd> {
-        if self.answers.expect_ack(seq) {
-            self.requests.push(&RequestFrame::Sync.encode());
-        }
-        self.flush()
     }
 
     /// Returns true if there is room for one more request. If there is none at first, sends what
@@ -394,9 +384,9 @@ impl Connection {
                 }),
                 _,
             )) => range(segments, dest, nbytes as usize)?,
-            Some((Frame::Reply(ReplyFrame::Data { seq, nbytes }), _)) => self
+            Some((Frame::Reply(ReplyFrame::Data { nbytes }), _)) => self
                 .answers
-                .private_destination(seq, nbytes)?
+                .private_destination(nbytes)?
                 .unwrap_or(LocalBuf::EMPTY),
             _ => LocalBuf::EMPTY,
         })
@@ -450,8 +440,8 @@ impl Connection {
             self.reader.advance(to_place);
             let is_last = to_place == direct.nbytes;
             match head {
-                Frame::Request(_) => self.target.mark_placed(is_last),
-                Frame::Reply(reply) if is_last => self.answers.complete(reply)?,
+                Frame::Request(_) => self.target.has_changed_memory = true,
+                Frame::Reply(_) if is_last => self.answers.complete(),
                 Frame::Reply(_) => {}
             }
         }

@@ -7,15 +7,15 @@
 #![allow(unsafe_code)]
 
 use crate::addresses::{Address, MAX_ADDRESSES};
-use crate::proto::{
-    ExpectedReply, Frame, HANDSHAKE, Ledger, Piece, Reader, ReplyFrame, RequestFrame,
-};
+use crate::answers::Answers;
+use crate::proto::{Frame, HANDSHAKE, Piece, Reader, RequestFrame};
 use crate::receiving::ReceivingPe;
 use crate::target::Target;
 use rushmem_connect::Secret;
 use rushmem_connect::handshake::{ANSWER, Acceptor, CLAIM, Connector, GREETING};
+use rushmem_transport::engine::message::{AwaitedSlot, Request, Stream, StreamPosition};
 use rushmem_transport::peers::loss::Violation;
-use rushmem_transport::{LocalBuf, Pe, Segment};
+use rushmem_transport::{DestBuf, LocalBuf, Pe, Segment};
 
 /// The number of words of the segment.
 const WORDS: usize = 512;
@@ -97,51 +97,49 @@ fn replies(input: &[u8]) -> bool {
         return false;
     };
 
-    let mut ledger = Ledger::new();
-    for &byte in requested {
-        let nbytes = usize::from(byte) * 8;
-        match byte % 4 {
-            0 => ledger.expect(ExpectedReply::Data(nbytes as u32), vec![0u8; nbytes]),
-            1 => ledger.expect(ExpectedReply::Message, vec![0u8; nbytes]),
-            2 => ledger.expect(ExpectedReply::Ack, Vec::new()),
-            _ => ledger.issue(),
-        };
+    let receiving = ReceivingPe::for_tests();
+    receiving.local.acks.add_origin();
+    let _replies = receiving.replies.add();
+    let mut answers = Answers::new();
+    let mut memory = requested.map(|byte| vec![0u8; usize::from(byte) * 8]);
+    for (byte, to) in requested.iter().zip(&mut memory) {
+        let is_even = byte.is_multiple_of(2);
+        match byte % 3 {
+            0 => {
+                // SAFETY: the vector outlives the answers, and nothing else uses it meanwhile.
+                let dest = unsafe { DestBuf::new(to.as_mut_ptr(), to.len()) };
+                answers.expect_data(dest, is_even);
+            }
+            1 => answers.expect_reply(&awaited(is_even)),
+            _ => {}
+        }
     }
 
-    let mut answered = 0;
     // A piece that is refused ends a connection.
-    let accepted = feed(cuts, stream, |Piece { head, done, bytes }| {
-        let Frame::Reply(reply) = head else {
-            return Err(Violation::Unrequested);
-        };
-        let before = ledger.n_unanswered();
-        let is_whole = done + bytes.len() == head.body();
-
-        match reply {
-            ReplyFrame::Data { seq, nbytes } => {
-                let room = ledger.data(seq, nbytes)?.len();
-                assert!(done + bytes.len() <= room, "within what was requested");
-                if is_whole {
-                    assert_eq!(
-                        ledger.complete(reply)?.len(),
-                        head.body(),
-                        "what was requested"
-                    );
-                }
-            }
-            ReplyFrame::Message { .. } => ledger.message()?,
-            ReplyFrame::Ack { .. } => {}
-        }
-
-        if is_whole && !matches!(reply, ReplyFrame::Data { .. }) {
-            ledger.complete(reply)?;
-        }
-
-        answered += before - ledger.n_unanswered();
-        assert!(ledger.acked() <= REQUESTED as u64 && answered <= REQUESTED);
-        Ok(())
+    let accepted = feed(cuts, stream, |Piece { head, done, bytes }| match head {
+        Frame::Reply(reply) => answers.take(&receiving, Pe(1), reply, done, bytes),
+        Frame::Request(_) => Err(Violation::Unrequested),
     });
+    drop((answers, memory));
     accepted.is_ok()
+}
+
+/// Returns a request of PE 0 whose results are awaited.
+fn awaited(is_long: bool) -> Request {
+    Request {
+        stream: Stream {
+            pe: Pe(0),
+            origin: 0,
+        },
+        position: StreamPosition {
+            number: 1,
+            after: 0,
+            asks: false,
+        },
+        ack: None,
+        slot: Some(AwaitedSlot { number: 0, is_long }),
+        nbytes: 0,
+    }
 }
 
 /// Feeds a stream in parts. The length of each is one more than the next number in `cuts`, which

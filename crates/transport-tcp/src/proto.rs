@@ -3,18 +3,15 @@
 //! Two PEs have one connection: each end sends requests and, between them, replies to the requests
 //! of the other. The connection begins with the handshake of `rushmem-connect`. Frames follow, each
 //! with a 16-byte head, little-endian, and a body of bounded length. Requests are carried out and
-//! answered in the order of the stream, so a reply need not name its request, and it acknowledges
-//! all earlier requests. The stream is not sealed: who can change the traffic of the network can
-//! change a job's memory.
+//! answered in the order of the stream, so a reply need not name its request. The stream is not
+//! sealed: who can change the traffic of the network can change a job's memory.
 //!
 //! No length that a peer sends determines how much memory is allocated.
 
 mod frame;
-mod ledger;
 mod reader;
 
 pub(crate) use frame::{Frame, MAX_BODY, MAX_DATA, ReplyFrame, RequestFrame};
-pub(crate) use ledger::{ExpectedReply, Ledger};
 pub(crate) use reader::{Piece, Reader};
 
 use rushmem_connect::handshake::Protocol;

@@ -29,8 +29,6 @@ const MAX_WAITING: usize = 1 << 20;
 /// The state of the peer's requests to this PE.
 pub(crate) struct Target {
     peer: Pe,
-    /// The number of requests that were carried out, which is also the number of the last one.
-    pub(crate) done: u64,
     /// Writes the put whose body is being received.
     words: WholeWords,
     /// The message that is being received.
@@ -49,7 +47,6 @@ impl Target {
     pub(crate) fn new(peer: Pe) -> Target {
         Target {
             peer,
-            done: 0,
             words: WholeWords::default(),
             message: WholeBody::default(),
             carried_out: Vec::new(),
@@ -93,7 +90,7 @@ impl Target {
                     self.write(rest, bytes);
                 }
 
-                self.mark_placed(bytes.len() == rest.nbytes);
+                self.has_changed_memory = true;
             }
             RequestFrame::Message { nbytes } => {
                 return self.take_message(local, nbytes as usize, bytes);
@@ -108,13 +105,7 @@ impl Target {
                     .source(source, nbytes as usize)
                     .ok_or(Violation::Address(source.offset))?;
 
-                self.done += 1;
                 self.push_data(from, in_parts);
-            }
-            RequestFrame::Sync => {
-                self.done += 1;
-                self.replies
-                    .push(&ReplyFrame::Ack { seq: self.done }.encode());
             }
             RequestFrame::Bye => {}
         }
@@ -132,18 +123,11 @@ impl Target {
         unsafe { self.words.write(rest, bytes) };
     }
 
-    /// Records that a part of a put was written; the put is carried out if the part `is_last`.
-    pub(crate) fn mark_placed(&mut self, is_last: bool) {
-        self.has_changed_memory = true;
-        self.done += u64::from(is_last);
-    }
-
     /// Queues the reply to a get.
     fn push_data(&mut self, from: SourceBuf, in_parts: bool) {
         let nbytes = from.nbytes();
         self.replies.push(
             &ReplyFrame::Data {
-                seq: self.done,
                 nbytes: nbytes as u32,
             }
             .encode(),
@@ -205,7 +189,6 @@ impl Target {
             local.acks.acknowledge(self.peer, ack)?;
         }
 
-        self.done += 1;
         self.has_changed_memory |= !entries.is_empty();
 
         let NetworkPe { segments, host, .. } = local;

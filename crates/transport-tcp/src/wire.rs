@@ -38,9 +38,8 @@ pub(crate) struct TcpWire {
 /// The writes and reads of one origin at one PE.
 #[derive(Default)]
 struct Route {
-    /// The number of the origin's last write or read on the connection; 0 if none was started since
-    /// the last complete flush.
-    last: u64,
+    /// The number of gets on the connection up to the origin's last one.
+    last_get: u64,
     /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
     /// The PE is in [`unflushed`](TcpWire::unflushed).
@@ -51,8 +50,8 @@ struct Route {
 pub(crate) enum TcpToken {
     /// Over once the kernel has taken the connection's data up to this position.
     Sent(u64),
-    /// Over once the request of this number is acknowledged.
-    Done(u64),
+    /// Over once this number of gets on the connection are answered.
+    Got(u64),
 }
 
 impl TcpWire {
@@ -65,7 +64,7 @@ impl TcpWire {
             order: StreamOrder::Everything,
             // `SharedState::follow_up` requests a flush of what a connection holds back.
             polled: PolledUntil::Started,
-            flushes_free: false,
+            flushes_free: true,
             amos: NetworkAmos::default(),
             longest_signaled: tuning.copy_up_to,
             longest_write: MAX_BODY,
@@ -88,17 +87,10 @@ impl TcpWire {
         }
     }
 
-    /// Records a write or read by its number. Lists the PE for the next fence if the connection has
-    /// unsent data.
-    fn record_started(&mut self, pe: Pe, number: u64, awaited: bool, is_unsent: bool) {
-        let route = &mut self.routes[pe];
-        route.last = number;
-        if !awaited {
-            route.in_flight += 1;
-            self.in_flight += 1;
-        }
-
-        self.list_unsent(pe, is_unsent);
+    /// Counts a write, or a read that no call waits for, as in flight.
+    fn count(&mut self, pe: Pe) {
+        self.routes[pe].in_flight += 1;
+        self.in_flight += 1;
     }
 
     /// Lists a PE for the next fence if the connection to it has unsent data.
@@ -144,7 +136,8 @@ impl Wire for TcpWire {
             return Ok(self.full(pe));
         };
 
-        self.record_started(pe, put.number, false, put.is_unsent);
+        self.count(pe);
+        self.list_unsent(pe, put.is_unsent);
         match put.reads_until {
             Some(position) if awaited => {
                 self.expected = Some(pe);
@@ -177,13 +170,15 @@ impl Wire for TcpWire {
             return Ok(self.full(pe));
         };
 
-        self.record_started(pe, get.number, awaited, get.is_unsent);
+        self.routes[pe].last_get = get.n_gets;
+        self.list_unsent(pe, get.is_unsent);
         if !awaited {
+            self.count(pe);
             return Ok(PostOutcome::Done);
         }
 
         self.expected = Some(pe);
-        Ok(PostOutcome::Pending(TcpToken::Done(get.number)))
+        Ok(PostOutcome::Pending(TcpToken::Got(get.n_gets)))
     }
 
     fn amo(
@@ -221,7 +216,7 @@ impl Wire for TcpWire {
         shared.with_link(pe, |connection| {
             Ok(match *token {
                 TcpToken::Sent(position) => connection.requests.sent() >= position,
-                TcpToken::Done(number) => connection.answers.acked() >= number,
+                TcpToken::Got(n_gets) => connection.answers.n_got() >= n_gets,
             })
         })
     }
@@ -234,45 +229,33 @@ impl Wire for TcpWire {
         Ok(true)
     }
 
-    /// Requests an acknowledgment of the last write or read, unless an expected answer includes
-    /// one.
-    fn begin_flush(&mut self, shared: &SharedState, pe: Pe) -> Result<(), Error> {
-        let last = self.routes[pe].last;
-        if last == 0 {
-            return Ok(());
-        }
-        self.expected = Some(pe);
-        shared.with_link(pe, |connection| connection.ask_for_ack(last))
-    }
-
+    /// Returns true if all reads from a PE are answered.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         let Some(route) = self.routes.get_mut(pe) else {
             return Ok(true);
         };
-        let last = route.last;
-        if last == 0 {
-            // Nothing was issued to the PE since it was last found flushed.
+        if route.in_flight == 0 {
             return Ok(true);
         }
 
-        let is_flushed = shared.with_link(pe, |connection| {
-            let is_acked = connection.answers.acked() >= last;
-            if !is_acked {
-                // What the connection holds back is not acknowledged.
+        let last_get = route.last_get;
+        let are_answered = shared.with_link(pe, |connection| {
+            let are_answered = connection.answers.n_got() >= last_get;
+            if !are_answered {
+                // What the connection holds back is not answered.
                 connection.flush()?;
             }
-            Ok(is_acked)
+            Ok(are_answered)
         })?;
 
-        if is_flushed {
+        if are_answered {
             self.in_flight -= route.in_flight;
             route.in_flight = 0;
-            route.last = 0;
         } else {
-            // Polled next, since its acknowledgment ends the wait.
+            // Polled next, since its answer ends the wait.
             self.expected = Some(pe);
         }
-        Ok(is_flushed)
+        Ok(are_answered)
     }
 
     fn in_flight(&self) -> usize {
@@ -337,10 +320,8 @@ impl Wire for TcpWire {
     }
 
     fn abandon(&mut self, shared: &SharedState) -> Result<(), String> {
-        for (pe, route) in self.routes.iter() {
-            if route.last != 0 {
-                shared.abandon(pe);
-            }
+        for (pe, _) in self.routes.iter() {
+            shared.abandon(pe);
         }
         Ok(())
     }

@@ -28,7 +28,15 @@ fn an_answer_leaves_between_the_data() {
     let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
     let (mut peer, _) = listener.accept().expect("it is connected");
     socket.set_nonblocking(true).expect("a socket");
+    let mut heap = [0u64; 1];
+    let memory = LocalBuf {
+        base: heap.as_mut_ptr().cast(),
+        nbytes: 8,
+    };
     let receiving = ReceivingPe::for_tests();
+    let segments = &receiving.local.segments;
+    // SAFETY: the array outlives the segments.
+    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let mut connection = Connection::new(socket, PEER);
 
     let data = vec![1u8; BYTES];
@@ -53,9 +61,12 @@ fn an_answer_leaves_between_the_data() {
     connection.flush().expect("it is connected");
     assert!(connection.is_blocked(), "more than the kernel has room for");
 
-    let requested = connection
-        .target
-        .take(&receiving.local, RequestFrame::Sync, 0, &[]);
+    let get = RequestFrame::Get {
+        source: at,
+        nbytes: 8,
+        in_parts: false,
+    };
+    let requested = connection.target.take(&receiving.local, get, 0, &[]);
     requested.expect("it asks for an answer");
 
     let mut reader = Reader::new();
@@ -204,9 +215,7 @@ fn a_long_answer_leaves_after_the_next_request() {
             in_parts: false,
         };
         peer.write_all(&request.encode()).expect("room for it");
-        while connection.target.done == 0 {
-            connection.receive(&receiving).expect("it is connected");
-        }
+        while !connection.receive(&receiving).expect("it is connected") {}
 
         // SAFETY: the vector is valid until the connection is dropped.
         let mut dest = unsafe { DestBuf::new(private.as_mut_ptr(), BYTES) };
@@ -239,7 +248,7 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
 
     let (mut connection, mut peer) = connected();
     let receiver = move || {
-        while connection.target.done < 2 {
+        while !connection.has_said_bye {
             let mut fds = [PollFd::new(&connection.socket, PollFlags::IN)];
             sleep_on(&mut fds, Duration::from_secs(20));
             assert!(
@@ -268,6 +277,8 @@ fn a_thread_that_sleeps_is_woken_for_the_end_of_a_body() {
             .chunks(1009)
             .for_each(|part| peer.write_all(part).expect("it is connected"));
     }
+    let bye = RequestFrame::Bye.encode();
+    peer.write_all(&bye).expect("it is connected");
 
     assert!(receiver.join().is_ok());
     assert_eq!(heap[..NBYTES - 8], vec![1; NBYTES - 8]);
@@ -512,10 +523,9 @@ fn a_destination_that_cannot_be_written_is_not_the_loss_of_the_peer() {
     let mut to = unsafe { DestBuf::new(dest.base, dest.nbytes) };
 
     let get = connection.get(&Tuning::default(), source, &mut to, false, false, true);
-    let seq = get.expect("it is connected").expect("room for it").number;
+    get.expect("it is connected").expect("room for it");
 
     let answer = ReplyFrame::Data {
-        seq,
         nbytes: dest.nbytes as u32,
     };
     peer.write_all(&answer.encode()).expect("room for it");

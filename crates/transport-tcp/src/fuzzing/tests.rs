@@ -2,6 +2,7 @@
 //! the segment.
 
 use super::*;
+use crate::proto::ReplyFrame;
 use conformance::Random;
 use rushmem_transport::engine::entries::{append_amo, append_attached};
 use rushmem_transport::engine::message::{
@@ -104,21 +105,18 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
             },
             Vec::new(),
         ),
-        3 => (RequestFrame::Sync, Vec::new()),
         _ => message(random, number),
     };
 
     frame(random, request.encode(), &body)
 }
 
-/// Returns the answer to request number `seq`, whose kind this byte selects; empty if the request
-/// has no answer.
-fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
+/// Returns the answer to a request whose kind this byte selects; empty if the request has no answer.
+fn reply(random: &mut Random, byte: u8) -> Vec<u8> {
     let nbytes = usize::from(byte) * 8;
-    let (reply, body) = match byte % 4 {
+    let (reply, body) = match byte % 3 {
         0 => (
             ReplyFrame::Data {
-                seq,
                 nbytes: nbytes as u32,
             },
             random.bytes(nbytes),
@@ -144,16 +142,15 @@ fn reply(random: &mut Random, seq: u64, byte: u8) -> Vec<u8> {
                 body,
             )
         }
-        2 => (ReplyFrame::Ack { seq }, Vec::new()),
         _ => return Vec::new(),
     };
 
     frame(random, reply.encode(), &body)
 }
 
-/// Returns the bytes of a frame. One of 64 heads is damaged.
+/// Returns the bytes of a frame. One of 40 heads is damaged.
 fn frame(random: &mut Random, mut head: [u8; 16], body: &[u8]) -> Vec<u8> {
-    if random.below(64) == 0 {
+    if random.below(40) == 0 {
         head[random.below(16)] ^= 1 << random.below(8);
     }
     [&head, body].concat()
@@ -177,8 +174,8 @@ fn run(streams: u32) {
 
         let requested = random.bytes(REQUESTED);
         let mut stream = Vec::new();
-        for (&byte, seq) in requested.iter().zip(1..) {
-            stream.extend(reply(&mut random, seq, byte));
+        for &byte in &requested {
+            stream.extend(reply(&mut random, byte));
         }
         let input = [random.bytes(CUTS), requested, stream].concat();
         accepted_replies += u32::from(replies(&input));

@@ -35,8 +35,6 @@ pub(crate) enum RequestFrame {
     /// attached data are the rest of the body. Reply if it asks for an acknowledgment or returns
     /// anything.
     Message { nbytes: u32 },
-    /// Acknowledge all earlier requests.
-    Sync,
     /// The PE leaves the job.
     Bye,
 }
@@ -44,12 +42,10 @@ pub(crate) enum RequestFrame {
 /// An answer of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyFrame {
-    /// The body is the data that request number `seq` gets.
-    Data { seq: u64, nbytes: u32 },
+    /// The body is the data that a get requests.
+    Data { nbytes: u32 },
     /// The body is a reply (`engine::message`), followed by long results.
     Message { nbytes: u32 },
-    /// All requests up to number `seq` were carried out.
-    Ack { seq: u64 },
 }
 
 /// A frame that either end of a connection sends.
@@ -62,13 +58,11 @@ pub(crate) enum Frame {
 const PUT: u8 = 1;
 const GET: u8 = 2;
 const MESSAGE: u8 = 3;
-const SYNC: u8 = 4;
-const BYE: u8 = 5;
+const BYE: u8 = 4;
 /// The bit that is set in the kind of a reply.
 const IS_REPLY: u8 = 0x80;
 const DATA: u8 = IS_REPLY | 1;
 const REPLIED: u8 = IS_REPLY | 2;
-const ACK: u8 = IS_REPLY | 3;
 
 /// The fields of a head, in their order. Those that a kind of frame does not use are 0.
 #[derive(Default)]
@@ -78,7 +72,7 @@ struct Fields {
     in_parts: bool,
     /// The number of bytes of the body, or of the data that are requested.
     nbytes: u32,
-    /// An offset in the segment, or the number of a request.
+    /// An offset in the segment.
     long: u64,
 }
 
@@ -153,10 +147,6 @@ impl RequestFrame {
                 nbytes,
                 ..Fields::default()
             },
-            RequestFrame::Sync => Fields {
-                kind: SYNC,
-                ..Fields::default()
-            },
             RequestFrame::Bye => Fields {
                 kind: BYE,
                 ..Fields::default()
@@ -181,7 +171,6 @@ impl RequestFrame {
             MESSAGE => RequestFrame::Message {
                 nbytes: bounded(fields.nbytes, REQUEST + MAX_DATA)?,
             },
-            SYNC => RequestFrame::Sync,
             BYE => RequestFrame::Bye,
             _ => return Err(Violation::Unknown("request")),
         })
@@ -190,7 +179,7 @@ impl RequestFrame {
     fn body(&self) -> usize {
         match *self {
             RequestFrame::Put { nbytes, .. } | RequestFrame::Message { nbytes } => nbytes as usize,
-            RequestFrame::Get { .. } | RequestFrame::Sync | RequestFrame::Bye => 0,
+            RequestFrame::Get { .. } | RequestFrame::Bye => 0,
         }
     }
 }
@@ -199,20 +188,14 @@ impl ReplyFrame {
     /// Encodes the head.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         let fields = match *self {
-            ReplyFrame::Data { seq, nbytes } => Fields {
+            ReplyFrame::Data { nbytes } => Fields {
                 kind: DATA,
                 nbytes,
-                long: seq,
                 ..Fields::default()
             },
             ReplyFrame::Message { nbytes } => Fields {
                 kind: REPLIED,
                 nbytes,
-                ..Fields::default()
-            },
-            ReplyFrame::Ack { seq } => Fields {
-                kind: ACK,
-                long: seq,
                 ..Fields::default()
             },
         };
@@ -223,21 +206,18 @@ impl ReplyFrame {
         let fields = Fields::decode(bytes);
         Ok(match fields.kind {
             DATA => ReplyFrame::Data {
-                seq: fields.long,
                 nbytes: bounded(fields.nbytes, MAX_BODY)?,
             },
             REPLIED => ReplyFrame::Message {
                 nbytes: bounded(fields.nbytes, REPLY + MAX_RESULTS)?,
             },
-            ACK => ReplyFrame::Ack { seq: fields.long },
             _ => return Err(Violation::Unknown("reply")),
         })
     }
 
     fn body(&self) -> usize {
         match *self {
-            ReplyFrame::Data { nbytes, .. } | ReplyFrame::Message { nbytes } => nbytes as usize,
-            ReplyFrame::Ack { .. } => 0,
+            ReplyFrame::Data { nbytes } | ReplyFrame::Message { nbytes } => nbytes as usize,
         }
     }
 }

@@ -6,7 +6,8 @@
 //! ([`target`](super::target)), and counts them. Its next message to the origin's PE includes the
 //! count of the stream that it served last. The target sends a message for the acknowledgment alone
 //! only if a request asks for it: a request that finds half of the window in use asks, and so does
-//! a batch or an empty request that an origin sends to complete the requests before it.
+//! a batch or an empty request that an origin sends to complete the requests before it or, over a
+//! wire that orders everything, the writes before it.
 //!
 //! Numbers wrap around. Two that are compared are at most
 //! [`MAX_IN_FLIGHT`](super::message::MAX_IN_FLIGHT) apart.

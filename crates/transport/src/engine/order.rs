@@ -17,7 +17,9 @@
 //! library is a write.
 //!
 //! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
-//! and waits for the acknowledgments, the flushes and all answers.
+//! and waits for the acknowledgments, the flushes and all answers. A wire that orders everything is
+//! not flushed: a request asks for an acknowledgment, which also covers the writes before it, unless
+//! the data of a later get have covered them.
 
 use super::acks::RequestOrder;
 use super::origin::Origin;
@@ -84,15 +86,31 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Asks a PE to acknowledge all requests to it, unless it was asked already. The batch for the
-    /// PE asks, if there is one, otherwise an empty request.
+    /// Asks a PE to acknowledge all requests to it and, over a wire that orders everything, all
+    /// writes, unless it was asked already. The batch for the PE asks, if there is one, otherwise an
+    /// empty request.
     fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         if self.batcher.has_any(pe) {
             self.send_batch(pe, RequestOrder::Asking)
-        } else if self.issued.must_ask(pe) {
+        } else if self.issued.must_ask(pe) || self.has_uncovered_writes(pe) {
             self.send_question(pe)
         } else {
             Ok(())
+        }
+    }
+
+    /// Returns true if the wire orders everything, and nothing that is answered has followed the last
+    /// write to a PE.
+    fn has_uncovered_writes(&self, pe: Pe) -> bool {
+        self.caps.order == StreamOrder::Everything && self.routes[pe].is_dirty
+    }
+
+    /// Records that the acknowledgment of a new request to a PE, or the data of a get that is over,
+    /// cover the writes before it, if the wire orders everything.
+    #[inline]
+    pub(super) fn cover_writes(&mut self, pe: Pe) {
+        if self.caps.order == StreamOrder::Everything {
+            self.routes[pe].is_dirty = false;
         }
     }
 
@@ -102,9 +120,13 @@ impl<W: Wire> Origin<W> {
         self.begin_flush(pe)
     }
 
-    /// Sends the batch for a PE, and begins a flush if there were writes since the last one.
+    /// Sends the batch for a PE, and begins a flush if there were writes since the last one. Over a
+    /// wire that orders everything, a request takes the place of the flush.
     fn begin_flush(&mut self, pe: Pe) -> Result<(), Error> {
         self.send_open_batch(pe)?;
+        if self.caps.order == StreamOrder::Everything {
+            return Ok(());
+        }
 
         // Cleared before the flush begins: writes from now on are not covered by it, and set the
         // mark again.
@@ -119,7 +141,9 @@ impl<W: Wire> Origin<W> {
 
     /// Returns true if nothing is in flight to a PE on the wire, and its flush has ended.
     fn is_flushed(&mut self, pe: Pe) -> Result<bool, Error> {
-        let is_flushed = self.wire.is_flushed(&self.network, pe)?;
+        let awaits_ack = self.caps.order == StreamOrder::Everything
+            && (self.routes[pe].is_dirty || self.issued.unacked(pe) > 0);
+        let is_flushed = !awaits_ack && self.wire.is_flushed(&self.network, pe)?;
         if is_flushed {
             self.routes[pe].is_flushing = false;
         }
@@ -164,10 +188,8 @@ impl<W: Wire> Origin<W> {
     /// complete. Afterwards no acknowledgment of the PE is awaited; the caller removes the PE from
     /// the active ones.
     fn await_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        // Where the wire orders everything, a write is sent with the message that flushes it.
-        let flushes_apart = !self.caps.flushes_free && self.caps.order < StreamOrder::Everything;
-        let has_own_message =
-            self.issued.unacked(pe) > 0 || self.routes[pe].is_flushing && flushes_apart;
+        let flushes_by_message = self.routes[pe].is_flushing && !self.caps.flushes_free;
+        let has_own_message = self.issued.unacked(pe) > 0 || flushes_by_message;
 
         self.until(Some(pe), |origin| {
             Ok(origin.issued.unacked(pe) == 0 && origin.is_idle(pe)?)

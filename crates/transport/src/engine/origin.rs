@@ -60,7 +60,8 @@ pub struct Origin<W: Wire> {
 pub(super) struct Route {
     /// The PE is in [`active`](Origin::active).
     pub(super) is_active: bool,
-    /// Writes, or atomic operations of the network, were issued since the last flush began.
+    /// Writes, or atomic operations of the network, were issued since the last flush began or, over
+    /// a wire that orders everything, since the last request or awaited get.
     pub(super) is_dirty: bool,
     /// A flush has begun and is not known to have ended.
     pub(super) is_flushing: bool,

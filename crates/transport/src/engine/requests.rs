@@ -89,6 +89,7 @@ impl<W: Wire> Origin<W> {
             .slots
             .take(pe, |results| entries = self.batcher.take(pe, results));
         self.routes[pe].unanswered += u32::from(ticket.is_some());
+        self.cover_writes(pe);
 
         let local = self.network.local();
         let request = Request {

@@ -65,10 +65,13 @@ impl<W: Wire> Origin<W> {
 
         if may_wait {
             self.send_open_batch(pe)?;
-        } else {
-            self.send_open_batches()?;
+            return self.transfer_by_wire(pe, transfer);
         }
-        self.transfer_by_wire(pe, transfer)
+
+        self.send_open_batches()?;
+        self.transfer_by_wire(pe, transfer)?;
+        self.cover_writes(pe);
+        Ok(())
     }
 
     /// Returns true if transfers from or to a segment, each of this many bytes, are batched unless

@@ -4,6 +4,7 @@
 mod issuer;
 mod tasks;
 
+use super::message::{Ack, Reply};
 use super::wire::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Remote, SentMessage, StreamOrder,
     TakeReply, Wire, WireCaps, WireNetwork, WriteEnd,
@@ -135,6 +136,8 @@ pub(super) struct TestWire<N = TestNetwork> {
     failing_write: usize,
     /// Polls complete nothing.
     pub(super) is_slow: bool,
+    /// Polls acknowledge all requests.
+    acknowledges: bool,
     /// Called by each poll; returns whether there was work.
     pub(super) polled: Option<Box<dyn FnMut() -> bool + Send>>,
     network: PhantomData<fn(N)>,
@@ -233,13 +236,27 @@ impl<N: WireNetwork> Wire for TestWire<N> {
         self.in_flight
     }
 
-    fn poll(&mut self, _: &N, _: TakeReply<'_>) -> Result<Polled, Error> {
+    fn poll(&mut self, _: &N, take: TakeReply<'_>) -> Result<Polled, Error> {
         self.calls.push(Called::Poll);
         if self.is_slow {
             return Ok(Polled::Idle);
         }
         self.over = self.started;
         self.in_flight = 0;
+
+        if self.acknowledges {
+            let sent = self.calls.iter().filter(|call| **call == Called::Send);
+            let ack = Ack {
+                origin: 0,
+                count: sent.count() as u32,
+            };
+            let reply = Reply {
+                pe: PEER,
+                ack,
+                answer: None,
+            };
+            take(reply, &[]).expect("of the origin");
+        }
 
         let worked = self.polled.as_mut().is_none_or(|polled| polled());
         Ok(if worked { Polled::Worked } else { Polled::Idle })
@@ -293,6 +310,7 @@ pub(super) fn origin() -> Origin<TestWire> {
         started_at: None,
         failing_write: 0,
         is_slow: false,
+        acknowledges: false,
         polled: None,
         network: PhantomData,
     };
@@ -463,9 +481,10 @@ fn the_time_in_a_quiet_makes_no_operation_lone_if_the_quiet_sent_a_message() {
     for (order, flushes_free, sends) in [
         (StreamOrder::Unordered, false, true),
         (StreamOrder::Unordered, true, false),
-        (StreamOrder::Everything, false, false),
+        (StreamOrder::Everything, true, true),
     ] {
         let mut origin = origin();
+        origin.wire.acknowledges = true;
         origin.batches = true;
         origin.caps.order = order;
         origin.caps.flushes_free = flushes_free;
@@ -519,6 +538,57 @@ fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
         origin.wire.calls, calls,
         "no request is awaited, and nothing is flushed"
     );
+}
+
+/// A request that follows the writes asks for the acknowledgment, which covers them. It is the batch,
+/// if there is one.
+#[test]
+fn a_quiet_sends_one_request_where_the_wire_orders_everything() {
+    for is_batched in [false, true] {
+        let mut origin = origin();
+        origin.caps.order = StreamOrder::Everything;
+        origin.wire.acknowledges = true;
+
+        for nbytes in [64, 32] {
+            let done = origin.transfer(PEER, &mut put(nbytes, Completion::AtQuiet));
+            assert_eq!(done, Ok(()));
+        }
+        if is_batched {
+            origin.batches = true;
+            origin.batcher.session(true);
+            let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+            assert_eq!(done, Ok(()));
+        }
+
+        let calls = [Called::Write, Called::Write, Called::Send, Called::Poll];
+        assert_eq!(origin.quiet(), Ok(()));
+        assert_eq!(origin.wire.calls, calls, "batched: {is_batched}");
+
+        assert_eq!(origin.quiet(), Ok(()));
+        assert_eq!(origin.wire.calls, calls, "nothing is left to complete");
+    }
+}
+
+#[test]
+fn the_data_of_a_get_cover_the_writes_before_it_where_the_wire_orders_everything() {
+    let mut bytes = [0u8; 8];
+    for (order, calls) in [
+        (StreamOrder::Everything, &[][..]),
+        (StreamOrder::WritesBeforeMessages, &[Called::Flush]),
+    ] {
+        let mut origin = origin();
+        origin.caps.order = order;
+        origin.batches = true;
+
+        let done = origin.transfer(PEER, &mut put(64, Completion::AtQuiet));
+        assert_eq!(done, Ok(()));
+        let done = origin.transfer(PEER, &mut get(&mut bytes, Completion::Now));
+        assert_eq!(done, Ok(()));
+
+        origin.wire.calls.clear();
+        assert_eq!(origin.quiet(), Ok(()));
+        assert_eq!(origin.wire.calls, calls, "{order:?}");
+    }
 }
 
 #[test]

@@ -105,7 +105,8 @@ pub enum StreamOrder {
     /// Messages arrive after the writes before them, too.
     WritesBeforeMessages,
     /// All operations take effect as they were issued: a write also follows the requests before it,
-    /// which the target's CPU carries out.
+    /// which the target's CPU carries out. So the acknowledgment of a request also covers what was
+    /// issued before it, and the engine flushes such a wire by a request that asks for one.
     Everything,
 }
 
@@ -323,10 +324,16 @@ pub trait Wire: Send + Sized {
     /// call must be repeated after a poll.
     fn fence(&mut self, network: &Self::Network) -> Result<bool, Error>;
 
-    /// Begins to complete all writes to a PE at the target.
-    fn begin_flush(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error>;
+    /// Begins to complete all writes to a PE at the target. Does nothing by default: a wire that
+    /// [orders everything](StreamOrder::Everything) is not flushed, and another may begin this in
+    /// [`is_flushed`](Wire::is_flushed).
+    fn begin_flush(&mut self, _: &Self::Network, _: Pe) -> Result<(), Error> {
+        Ok(())
+    }
 
-    /// Returns true if nothing is in flight to a PE and its last flush has ended.
+    /// Returns true if nothing is in flight to a PE and its last flush has ended. Over a wire that
+    /// [orders everything](StreamOrder::Everything), called once all writes to the PE are known to
+    /// be complete.
     fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
     /// Returns how many operations are in flight.

@@ -14,8 +14,8 @@ pub enum Flush {
     Message,
     /// A read after them, which the wire itself starts once they are complete.
     Read,
-    /// An acknowledgment of the last operation on a connection.
-    Acknowledgment,
+    /// The acknowledgment of a later request, by which the engine flushes the wire.
+    Request,
 }
 
 /// What moves operations from a wire's queue to the network.
@@ -132,11 +132,12 @@ pub fn tcp(rng: &mut Rng) -> WireKind {
             sessions: true,
             order: StreamOrder::Everything,
             polled: PolledUntil::Started,
+            flushes_free: true,
             longest_signaled: plain.copies_up_to.max(8),
             max_in_flight: usize::MAX,
             ..plain.caps
         },
-        flush: Flush::Acknowledgment,
+        flush: Flush::Request,
         sending: Sending::Collected,
         passes_replies: true,
         ..plain

@@ -45,6 +45,8 @@ pub struct Link {
     pub flushing: u64,
     /// The number of these that are known to have arrived.
     pub flushed: u64,
+    /// The number of the last read among these.
+    pub last_read: u64,
     pub in_flight: usize,
     /// The number of requests that have arrived.
     pub received: u32,
@@ -188,6 +190,9 @@ impl World {
         let link = &mut self.wires[wire].links[pe.index()];
         link.started += u64::from(is_flushed);
         let number = link.started;
+        if matches!(work, Work::Read { .. }) {
+            link.last_read = number;
+        }
 
         let operation = self.operations.len();
         self.operations.push(Operation {
@@ -319,13 +324,7 @@ impl World {
             return;
         }
 
-        match self.kind.sending {
-            Sending::Collected => {
-                let link = &mut state.links[pe.index()];
-                link.flushed = link.flushed.max(last);
-            }
-            _ => state.ended_flushes.push((pe, last)),
-        }
+        state.ended_flushes.push((pe, last));
 
         let origin = state.pe;
         self.log("flushed", [wire as u64, pe.0.into(), last]);

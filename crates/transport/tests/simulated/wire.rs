@@ -331,7 +331,8 @@ impl Wire for SimulatedWire {
     }
 
     fn begin_flush(&mut self, _: &SimulatedNetwork, pe: Pe) -> Result<(), Error> {
-        if matches!(self.kind.flush, Flush::Message | Flush::Acknowledgment) {
+        assert_ne!(self.kind.flush, Flush::Request);
+        if self.kind.flush == Flush::Message {
             world::with(|world| {
                 world.count_call();
                 let wire = self.number;
@@ -340,10 +341,6 @@ impl Wire for SimulatedWire {
 
                 if std::mem::replace(&mut link.flushing, last) < last {
                     world.enqueue(wire, pe, Item::Flush(last));
-                }
-
-                if self.kind.sending == Sending::Collected {
-                    world.release(wire, pe);
                 }
             });
             self.expect(pe);
@@ -375,8 +372,8 @@ impl Wire for SimulatedWire {
                     world.enqueue(wire, pe, Item::Flush(last));
                     false
                 }
-                Flush::Acknowledgment => {
-                    if link.flushed >= link.started {
+                Flush::Request => {
+                    if link.flushed >= link.last_read {
                         let in_flight = link.in_flight as isize;
                         state.count(pe, -in_flight);
                         return true;

@@ -1,7 +1,8 @@
 //! Progress on the sockets of this PE, by threads that wait in the library and by the service
 //! thread.
 
-use crate::shared::{PeerLink, SharedState};
+use crate::link::PeerLink;
+use crate::shared::SharedState;
 use crate::wire::TcpWire;
 use rushmem_system::lock::{lock, try_lock};
 use rushmem_transport::engine::service_thread::{
@@ -28,7 +29,8 @@ impl SharedState {
             state.request_flush();
         }
 
-        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(self));
+        let worked =
+            try_lock(&self.service).is_some_and(|mut service| self.serve_next(&mut service));
         if worked && !state.oversubscribed() {
             state.add_polls(POLLS_PER_MESSAGE);
         }
@@ -59,7 +61,7 @@ impl Driver for SharedState {
 
     fn serve(&self) -> Served {
         match try_lock(&self.service) {
-            Some(mut service) => service.poll_all(self),
+            Some(mut service) => self.serve_all(&mut service),
             None => Served::Contended,
         }
     }
@@ -102,7 +104,7 @@ impl Driver for SharedState {
             if last.elapsed() >= self.tuning.round {
                 last = Instant::now();
                 if let Some(mut service) = try_lock(&self.service) {
-                    service.check_limits(self);
+                    self.check_limits(&mut service);
                 }
             }
         }

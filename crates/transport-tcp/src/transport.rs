@@ -55,7 +55,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     rushmem_system::log::debug!("listens on {sockets:?}");
     let service = Service::new(listeners, &tuning);
     let network = SharedState::new(open, tuning, service).map_err(refused)?;
-    let unmuted = lock(&network.service).unmute(&network);
+    let unmuted = lock(&network.service).unmute(&network.epoll);
     unmuted.map_err(|error| refused(error.into()))?;
 
     let transport = NetworkTransport::start(OpenedNetwork {

@@ -4,6 +4,7 @@
 //! only a few lines of text. The tables of a rule, such as which crate may import which, are at the
 //! top of its file.
 
+mod bindings;
 mod circles;
 mod files;
 mod layers;
@@ -25,6 +26,7 @@ const RULES: &[Rule] = &[
     manifests::check,
     files::check,
     links::check,
+    bindings::check,
 ];
 
 /// Runs all rules, and prints their complaints.

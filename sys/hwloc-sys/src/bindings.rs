@@ -7,14 +7,15 @@ pub type hwloc_cpuset_t = hwloc_bitmap_t;
 pub type hwloc_const_cpuset_t = hwloc_const_bitmap_t;
 pub type hwloc_nodeset_t = hwloc_bitmap_t;
 pub type hwloc_obj_type_t = ::std::os::raw::c_uint;
-pub type hwloc_obj_cache_type_e = ::std::os::raw::c_uint;
-pub type hwloc_obj_bridge_type_e = ::std::os::raw::c_uint;
 pub type hwloc_obj_osdev_type_e = ::std::os::raw::c_uint;
 pub type hwloc_obj_t = *mut hwloc_obj;
 pub type hwloc_topology_t = *mut hwloc_topology;
 pub type hwloc_get_type_depth_e = ::std::os::raw::c_int;
 pub type hwloc_topology_components_flag_e = ::std::os::raw::c_uint;
 pub type hwloc_type_filter_e = ::std::os::raw::c_uint;
+#[derive(PartialEq, Eq, Copy, Clone, Debug, Hash)]
+#[repr(C, align(8))]
+pub struct __BindgenOpaqueArray8<T>(pub T);
 #[repr(C)]
 #[derive(Debug)]
 pub struct hwloc_bitmap_s {
@@ -71,21 +72,16 @@ pub struct hwloc_obj_attr_u_hwloc_numanode_attr_s_hwloc_memory_page_type_s {
     pub count: hwloc_uint64_t,
 }
 #[repr(C)]
+#[repr(align(8))]
 #[derive(Debug, Copy, Clone)]
 pub struct hwloc_obj_attr_u_hwloc_cache_attr_s {
-    pub size: hwloc_uint64_t,
-    pub depth: ::std::os::raw::c_uint,
-    pub linesize: ::std::os::raw::c_uint,
-    pub associativity: ::std::os::raw::c_int,
-    pub type_: hwloc_obj_cache_type_t,
+    pub _bindgen_opaque_blob: __BindgenOpaqueArray8<[u8; 24usize]>,
 }
 #[repr(C)]
+#[repr(align(4))]
 #[derive(Debug, Copy, Clone)]
 pub struct hwloc_obj_attr_u_hwloc_group_attr_s {
-    pub depth: ::std::os::raw::c_uint,
-    pub kind: ::std::os::raw::c_uint,
-    pub subkind: ::std::os::raw::c_uint,
-    pub dont_merge: ::std::os::raw::c_uchar,
+    pub _bindgen_opaque_blob: [u32; 4usize],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -103,13 +99,10 @@ pub struct hwloc_obj_attr_u_hwloc_pcidev_attr_s {
     pub linkspeed: f32,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
+#[repr(align(4))]
+#[derive(Debug, Copy, Clone)]
 pub struct hwloc_obj_attr_u_hwloc_bridge_attr_s {
-    pub upstream: hwloc_obj_attr_u_hwloc_bridge_attr_s__bindgen_ty_1,
-    pub upstream_type: hwloc_obj_bridge_type_t,
-    pub downstream: hwloc_obj_attr_u_hwloc_bridge_attr_s__bindgen_ty_2,
-    pub downstream_type: hwloc_obj_bridge_type_t,
-    pub depth: ::std::os::raw::c_uint,
+    pub _bindgen_opaque_blob: [u32; 10usize],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -136,117 +129,58 @@ pub struct hwloc_topology {
 }
 pub struct Hwloc {
     __library: ::libloading::Library,
-    pub hwloc_bitmap_next: Result<
-        unsafe extern "C" fn(
-            bitmap: hwloc_const_bitmap_t,
-            prev: ::std::os::raw::c_int,
-        ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_get_api_version:
-        Result<unsafe extern "C" fn() -> ::std::os::raw::c_uint, ::libloading::Error>,
-    pub hwloc_topology_init: Result<
+    pub hwloc_bitmap_next: unsafe extern "C" fn(
+        bitmap: hwloc_const_bitmap_t,
+        prev: ::std::os::raw::c_int,
+    ) -> ::std::os::raw::c_int,
+    pub hwloc_get_api_version: unsafe extern "C" fn() -> ::std::os::raw::c_uint,
+    pub hwloc_topology_init:
         unsafe extern "C" fn(topologyp: *mut hwloc_topology_t) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_load: Result<
+    pub hwloc_topology_load:
         unsafe extern "C" fn(topology: hwloc_topology_t) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_destroy:
-        Result<unsafe extern "C" fn(topology: hwloc_topology_t), ::libloading::Error>,
-    pub hwloc_get_type_depth: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            type_: hwloc_obj_type_t,
-        ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_get_nbobjs_by_depth: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            depth: ::std::os::raw::c_int,
-        ) -> ::std::os::raw::c_uint,
-        ::libloading::Error,
-    >,
-    pub hwloc_get_obj_by_depth: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            depth: ::std::os::raw::c_int,
-            idx: ::std::os::raw::c_uint,
-        ) -> hwloc_obj_t,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_set_synthetic: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            description: *const ::std::os::raw::c_char,
-        ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_set_xml: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            xmlpath: *const ::std::os::raw::c_char,
-        ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_set_components: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            flags: ::std::os::raw::c_ulong,
-            name: *const ::std::os::raw::c_char,
-        ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_is_thissystem: Result<
+    pub hwloc_topology_destroy: unsafe extern "C" fn(topology: hwloc_topology_t),
+    pub hwloc_get_type_depth: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        type_: hwloc_obj_type_t,
+    ) -> ::std::os::raw::c_int,
+    pub hwloc_get_nbobjs_by_depth: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        depth: ::std::os::raw::c_int,
+    ) -> ::std::os::raw::c_uint,
+    pub hwloc_get_obj_by_depth: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        depth: ::std::os::raw::c_int,
+        idx: ::std::os::raw::c_uint,
+    ) -> hwloc_obj_t,
+    pub hwloc_topology_set_synthetic: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        description: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int,
+    pub hwloc_topology_set_xml: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        xmlpath: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int,
+    pub hwloc_topology_set_components: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        flags: ::std::os::raw::c_ulong,
+        name: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int,
+    pub hwloc_topology_is_thissystem:
         unsafe extern "C" fn(topology: hwloc_topology_t) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_set_io_types_filter: Result<
-        unsafe extern "C" fn(
-            topology: hwloc_topology_t,
-            filter: hwloc_type_filter_e,
-        ) -> ::std::os::raw::c_int,
-        ::libloading::Error,
-    >,
-    pub hwloc_topology_get_allowed_cpuset: Result<
+    pub hwloc_topology_set_io_types_filter: unsafe extern "C" fn(
+        topology: hwloc_topology_t,
+        filter: hwloc_type_filter_e,
+    ) -> ::std::os::raw::c_int,
+    pub hwloc_topology_get_allowed_cpuset:
         unsafe extern "C" fn(topology: hwloc_topology_t) -> hwloc_const_cpuset_t,
-        ::libloading::Error,
-    >,
 }
-pub const HWLOC_OBJ_MACHINE: hwloc_obj_type_t = 0;
 pub const HWLOC_OBJ_PACKAGE: hwloc_obj_type_t = 1;
 pub const HWLOC_OBJ_CORE: hwloc_obj_type_t = 2;
-pub const HWLOC_OBJ_PU: hwloc_obj_type_t = 3;
-pub const HWLOC_OBJ_L1CACHE: hwloc_obj_type_t = 4;
-pub const HWLOC_OBJ_L2CACHE: hwloc_obj_type_t = 5;
 pub const HWLOC_OBJ_L3CACHE: hwloc_obj_type_t = 6;
-pub const HWLOC_OBJ_L4CACHE: hwloc_obj_type_t = 7;
-pub const HWLOC_OBJ_L5CACHE: hwloc_obj_type_t = 8;
-pub const HWLOC_OBJ_L1ICACHE: hwloc_obj_type_t = 9;
-pub const HWLOC_OBJ_L2ICACHE: hwloc_obj_type_t = 10;
-pub const HWLOC_OBJ_L3ICACHE: hwloc_obj_type_t = 11;
-pub const HWLOC_OBJ_GROUP: hwloc_obj_type_t = 12;
 pub const HWLOC_OBJ_NUMANODE: hwloc_obj_type_t = 13;
-pub const HWLOC_OBJ_BRIDGE: hwloc_obj_type_t = 14;
 pub const HWLOC_OBJ_PCI_DEVICE: hwloc_obj_type_t = 15;
-pub const HWLOC_OBJ_OS_DEVICE: hwloc_obj_type_t = 16;
-pub const HWLOC_OBJ_MISC: hwloc_obj_type_t = 17;
-pub const HWLOC_OBJ_MEMCACHE: hwloc_obj_type_t = 18;
-pub const HWLOC_OBJ_DIE: hwloc_obj_type_t = 19;
-pub const HWLOC_OBJ_TYPE_MAX: hwloc_obj_type_t = 20;
-pub const HWLOC_OBJ_CACHE_UNIFIED: hwloc_obj_cache_type_e = 0;
-pub const HWLOC_OBJ_CACHE_DATA: hwloc_obj_cache_type_e = 1;
-pub const HWLOC_OBJ_CACHE_INSTRUCTION: hwloc_obj_cache_type_e = 2;
-pub const HWLOC_OBJ_BRIDGE_HOST: hwloc_obj_bridge_type_e = 0;
-pub const HWLOC_OBJ_BRIDGE_PCI: hwloc_obj_bridge_type_e = 1;
-pub const HWLOC_OBJ_OSDEV_BLOCK: hwloc_obj_osdev_type_e = 0;
-pub const HWLOC_OBJ_OSDEV_GPU: hwloc_obj_osdev_type_e = 1;
 pub const HWLOC_OBJ_OSDEV_NETWORK: hwloc_obj_osdev_type_e = 2;
 pub const HWLOC_OBJ_OSDEV_OPENFABRICS: hwloc_obj_osdev_type_e = 3;
-pub const HWLOC_OBJ_OSDEV_DMA: hwloc_obj_osdev_type_e = 4;
-pub const HWLOC_OBJ_OSDEV_COPROC: hwloc_obj_osdev_type_e = 5;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of hwloc_obj"][::std::mem::size_of::<hwloc_obj>() - 248usize];
@@ -345,16 +279,6 @@ const _: () = {
         [::std::mem::size_of::<hwloc_obj_attr_u_hwloc_cache_attr_s>() - 24usize];
     ["Alignment of hwloc_obj_attr_u_hwloc_cache_attr_s"]
         [::std::mem::align_of::<hwloc_obj_attr_u_hwloc_cache_attr_s>() - 8usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_cache_attr_s::size"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_cache_attr_s, size) - 0usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_cache_attr_s::depth"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_cache_attr_s, depth) - 8usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_cache_attr_s::linesize"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_cache_attr_s, linesize) - 12usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_cache_attr_s::associativity"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_cache_attr_s, associativity) - 16usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_cache_attr_s::type_"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_cache_attr_s, type_) - 20usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -362,14 +286,6 @@ const _: () = {
         [::std::mem::size_of::<hwloc_obj_attr_u_hwloc_group_attr_s>() - 16usize];
     ["Alignment of hwloc_obj_attr_u_hwloc_group_attr_s"]
         [::std::mem::align_of::<hwloc_obj_attr_u_hwloc_group_attr_s>() - 4usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_group_attr_s::depth"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_group_attr_s, depth) - 0usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_group_attr_s::kind"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_group_attr_s, kind) - 4usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_group_attr_s::subkind"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_group_attr_s, subkind) - 8usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_group_attr_s::dont_merge"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_group_attr_s, dont_merge) - 12usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -440,16 +356,6 @@ const _: () = {
         [::std::mem::size_of::<hwloc_obj_attr_u_hwloc_bridge_attr_s>() - 40usize];
     ["Alignment of hwloc_obj_attr_u_hwloc_bridge_attr_s"]
         [::std::mem::align_of::<hwloc_obj_attr_u_hwloc_bridge_attr_s>() - 4usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_bridge_attr_s::upstream"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_bridge_attr_s, upstream) - 0usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_bridge_attr_s::upstream_type"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_bridge_attr_s, upstream_type) - 24usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_bridge_attr_s::downstream"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_bridge_attr_s, downstream) - 28usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_bridge_attr_s::downstream_type"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_bridge_attr_s, downstream_type) - 32usize];
-    ["Offset of field: hwloc_obj_attr_u_hwloc_bridge_attr_s::depth"]
-        [::std::mem::offset_of!(hwloc_obj_attr_u_hwloc_bridge_attr_s, depth) - 36usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -484,18 +390,8 @@ const _: () = {
     ["Offset of field: hwloc_info_s::name"][::std::mem::offset_of!(hwloc_info_s, name) - 0usize];
     ["Offset of field: hwloc_info_s::value"][::std::mem::offset_of!(hwloc_info_s, value) - 8usize];
 };
-pub const HWLOC_TYPE_DEPTH_UNKNOWN: hwloc_get_type_depth_e = -1;
-pub const HWLOC_TYPE_DEPTH_MULTIPLE: hwloc_get_type_depth_e = -2;
-pub const HWLOC_TYPE_DEPTH_NUMANODE: hwloc_get_type_depth_e = -3;
-pub const HWLOC_TYPE_DEPTH_BRIDGE: hwloc_get_type_depth_e = -4;
-pub const HWLOC_TYPE_DEPTH_PCI_DEVICE: hwloc_get_type_depth_e = -5;
 pub const HWLOC_TYPE_DEPTH_OS_DEVICE: hwloc_get_type_depth_e = -6;
-pub const HWLOC_TYPE_DEPTH_MISC: hwloc_get_type_depth_e = -7;
-pub const HWLOC_TYPE_DEPTH_MEMCACHE: hwloc_get_type_depth_e = -8;
 pub const HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST: hwloc_topology_components_flag_e = 1;
-pub const HWLOC_TYPE_FILTER_KEEP_ALL: hwloc_type_filter_e = 0;
-pub const HWLOC_TYPE_FILTER_KEEP_NONE: hwloc_type_filter_e = 1;
-pub const HWLOC_TYPE_FILTER_KEEP_STRUCTURE: hwloc_type_filter_e = 2;
 pub const HWLOC_TYPE_FILTER_KEEP_IMPORTANT: hwloc_type_filter_e = 3;
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -517,6 +413,11 @@ pub union hwloc_obj_attr_u_hwloc_bridge_attr_s__bindgen_ty_1 {
 pub union hwloc_obj_attr_u_hwloc_bridge_attr_s__bindgen_ty_2 {
     pub pci: hwloc_obj_attr_u_hwloc_bridge_attr_s__bindgen_ty_2__bindgen_ty_1,
 }
+impl<T: Copy + Default, const N: usize> Default for __BindgenOpaqueArray8<[T; N]> {
+    fn default() -> Self {
+        Self([<T as Default>::default(); N])
+    }
+}
 impl Hwloc {
     pub unsafe fn new<P>(path: P) -> Result<Self, ::libloading::Error>
     where
@@ -531,32 +432,32 @@ impl Hwloc {
         L: Into<::libloading::Library>,
     {
         let __library = library.into();
-        let hwloc_bitmap_next = __library.get(b"hwloc_bitmap_next\0").map(|sym| *sym);
-        let hwloc_get_api_version = __library.get(b"hwloc_get_api_version\0").map(|sym| *sym);
-        let hwloc_topology_init = __library.get(b"hwloc_topology_init\0").map(|sym| *sym);
-        let hwloc_topology_load = __library.get(b"hwloc_topology_load\0").map(|sym| *sym);
-        let hwloc_topology_destroy = __library.get(b"hwloc_topology_destroy\0").map(|sym| *sym);
-        let hwloc_get_type_depth = __library.get(b"hwloc_get_type_depth\0").map(|sym| *sym);
+        let hwloc_bitmap_next = __library.get(b"hwloc_bitmap_next\0").map(|sym| *sym)?;
+        let hwloc_get_api_version = __library.get(b"hwloc_get_api_version\0").map(|sym| *sym)?;
+        let hwloc_topology_init = __library.get(b"hwloc_topology_init\0").map(|sym| *sym)?;
+        let hwloc_topology_load = __library.get(b"hwloc_topology_load\0").map(|sym| *sym)?;
+        let hwloc_topology_destroy = __library.get(b"hwloc_topology_destroy\0").map(|sym| *sym)?;
+        let hwloc_get_type_depth = __library.get(b"hwloc_get_type_depth\0").map(|sym| *sym)?;
         let hwloc_get_nbobjs_by_depth = __library
             .get(b"hwloc_get_nbobjs_by_depth\0")
-            .map(|sym| *sym);
-        let hwloc_get_obj_by_depth = __library.get(b"hwloc_get_obj_by_depth\0").map(|sym| *sym);
+            .map(|sym| *sym)?;
+        let hwloc_get_obj_by_depth = __library.get(b"hwloc_get_obj_by_depth\0").map(|sym| *sym)?;
         let hwloc_topology_set_synthetic = __library
             .get(b"hwloc_topology_set_synthetic\0")
-            .map(|sym| *sym);
-        let hwloc_topology_set_xml = __library.get(b"hwloc_topology_set_xml\0").map(|sym| *sym);
+            .map(|sym| *sym)?;
+        let hwloc_topology_set_xml = __library.get(b"hwloc_topology_set_xml\0").map(|sym| *sym)?;
         let hwloc_topology_set_components = __library
             .get(b"hwloc_topology_set_components\0")
-            .map(|sym| *sym);
+            .map(|sym| *sym)?;
         let hwloc_topology_is_thissystem = __library
             .get(b"hwloc_topology_is_thissystem\0")
-            .map(|sym| *sym);
+            .map(|sym| *sym)?;
         let hwloc_topology_set_io_types_filter = __library
             .get(b"hwloc_topology_set_io_types_filter\0")
-            .map(|sym| *sym);
+            .map(|sym| *sym)?;
         let hwloc_topology_get_allowed_cpuset = __library
             .get(b"hwloc_topology_get_allowed_cpuset\0")
-            .map(|sym| *sym);
+            .map(|sym| *sym)?;
         Ok(Hwloc {
             __library,
             hwloc_bitmap_next,
@@ -580,57 +481,36 @@ impl Hwloc {
         bitmap: hwloc_const_bitmap_t,
         prev: ::std::os::raw::c_int,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_bitmap_next
-            .as_ref()
-            .expect("Expected function, got error."))(bitmap, prev)
+        (self.hwloc_bitmap_next)(bitmap, prev)
     }
     pub unsafe fn hwloc_get_api_version(&self) -> ::std::os::raw::c_uint {
-        (self
-            .hwloc_get_api_version
-            .as_ref()
-            .expect("Expected function, got error."))()
+        (self.hwloc_get_api_version)()
     }
     pub unsafe fn hwloc_topology_init(
         &self,
         topologyp: *mut hwloc_topology_t,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_init
-            .as_ref()
-            .expect("Expected function, got error."))(topologyp)
+        (self.hwloc_topology_init)(topologyp)
     }
     pub unsafe fn hwloc_topology_load(&self, topology: hwloc_topology_t) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_load
-            .as_ref()
-            .expect("Expected function, got error."))(topology)
+        (self.hwloc_topology_load)(topology)
     }
     pub unsafe fn hwloc_topology_destroy(&self, topology: hwloc_topology_t) {
-        (self
-            .hwloc_topology_destroy
-            .as_ref()
-            .expect("Expected function, got error."))(topology)
+        (self.hwloc_topology_destroy)(topology)
     }
     pub unsafe fn hwloc_get_type_depth(
         &self,
         topology: hwloc_topology_t,
         type_: hwloc_obj_type_t,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_get_type_depth
-            .as_ref()
-            .expect("Expected function, got error."))(topology, type_)
+        (self.hwloc_get_type_depth)(topology, type_)
     }
     pub unsafe fn hwloc_get_nbobjs_by_depth(
         &self,
         topology: hwloc_topology_t,
         depth: ::std::os::raw::c_int,
     ) -> ::std::os::raw::c_uint {
-        (self
-            .hwloc_get_nbobjs_by_depth
-            .as_ref()
-            .expect("Expected function, got error."))(topology, depth)
+        (self.hwloc_get_nbobjs_by_depth)(topology, depth)
     }
     pub unsafe fn hwloc_get_obj_by_depth(
         &self,
@@ -638,30 +518,21 @@ impl Hwloc {
         depth: ::std::os::raw::c_int,
         idx: ::std::os::raw::c_uint,
     ) -> hwloc_obj_t {
-        (self
-            .hwloc_get_obj_by_depth
-            .as_ref()
-            .expect("Expected function, got error."))(topology, depth, idx)
+        (self.hwloc_get_obj_by_depth)(topology, depth, idx)
     }
     pub unsafe fn hwloc_topology_set_synthetic(
         &self,
         topology: hwloc_topology_t,
         description: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_set_synthetic
-            .as_ref()
-            .expect("Expected function, got error."))(topology, description)
+        (self.hwloc_topology_set_synthetic)(topology, description)
     }
     pub unsafe fn hwloc_topology_set_xml(
         &self,
         topology: hwloc_topology_t,
         xmlpath: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_set_xml
-            .as_ref()
-            .expect("Expected function, got error."))(topology, xmlpath)
+        (self.hwloc_topology_set_xml)(topology, xmlpath)
     }
     pub unsafe fn hwloc_topology_set_components(
         &self,
@@ -669,40 +540,26 @@ impl Hwloc {
         flags: ::std::os::raw::c_ulong,
         name: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_set_components
-            .as_ref()
-            .expect("Expected function, got error."))(topology, flags, name)
+        (self.hwloc_topology_set_components)(topology, flags, name)
     }
     pub unsafe fn hwloc_topology_is_thissystem(
         &self,
         topology: hwloc_topology_t,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_is_thissystem
-            .as_ref()
-            .expect("Expected function, got error."))(topology)
+        (self.hwloc_topology_is_thissystem)(topology)
     }
     pub unsafe fn hwloc_topology_set_io_types_filter(
         &self,
         topology: hwloc_topology_t,
         filter: hwloc_type_filter_e,
     ) -> ::std::os::raw::c_int {
-        (self
-            .hwloc_topology_set_io_types_filter
-            .as_ref()
-            .expect("Expected function, got error."))(topology, filter)
+        (self.hwloc_topology_set_io_types_filter)(topology, filter)
     }
     pub unsafe fn hwloc_topology_get_allowed_cpuset(
         &self,
         topology: hwloc_topology_t,
     ) -> hwloc_const_cpuset_t {
-        (self
-            .hwloc_topology_get_allowed_cpuset
-            .as_ref()
-            .expect("Expected function, got error."))(topology)
+        (self.hwloc_topology_get_allowed_cpuset)(topology)
     }
 }
-pub use self::hwloc_obj_bridge_type_e as hwloc_obj_bridge_type_t;
-pub use self::hwloc_obj_cache_type_e as hwloc_obj_cache_type_t;
 pub use self::hwloc_obj_osdev_type_e as hwloc_obj_osdev_type_t;

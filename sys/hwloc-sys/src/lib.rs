@@ -42,36 +42,10 @@ pub fn open() -> Result<&'static Hwloc, String> {
 fn load() -> Result<Hwloc, String> {
     // SAFETY: the library's initializers may run at any time; the types of its functions are those
     // of its headers.
-    let hwloc = unsafe { Hwloc::new(LIBRARY) }.map_err(|error| {
+    unsafe { Hwloc::new(LIBRARY) }.map_err(|error| {
         let why = error
             .source()
             .map_or_else(|| error.to_string(), ToString::to_string);
         format!("hwloc cannot be opened: {why}")
-    })?;
-    match missing(&hwloc) {
-        None => Ok(hwloc),
-        Some(name) => Err(format!(
-            "this hwloc is too old: it lacks the function {name}"
-        )),
-    }
-}
-
-/// Returns the first function of the list that the library lacks, on which a method of [`Hwloc`]
-/// would panic.
-fn missing(hwloc: &Hwloc) -> Option<&'static str> {
-    macro_rules! first_missing {
-        ($($name:ident)*) => {
-            $(if hwloc.$name.is_err() {
-                return Some(stringify!($name));
-            })*
-        };
-    }
-    first_missing! {
-        hwloc_get_api_version hwloc_topology_init hwloc_topology_destroy hwloc_topology_load
-        hwloc_topology_set_xml hwloc_topology_set_synthetic hwloc_topology_set_io_types_filter
-        hwloc_topology_set_components hwloc_topology_is_thissystem
-        hwloc_topology_get_allowed_cpuset hwloc_get_type_depth hwloc_get_nbobjs_by_depth
-        hwloc_get_obj_by_depth hwloc_bitmap_next
-    }
-    None
+    })
 }

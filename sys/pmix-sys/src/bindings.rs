@@ -212,78 +212,53 @@ pub struct pmix_info {
 }
 pub struct Pmix {
     __library: ::libloading::Library,
-    pub PMIx_Init: Result<
-        unsafe extern "C" fn(
-            proc_: *mut pmix_proc_t,
-            info: *mut pmix_info_t,
-            ninfo: usize,
-        ) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Finalize: Result<
+    pub PMIx_Init: unsafe extern "C" fn(
+        proc_: *mut pmix_proc_t,
+        info: *mut pmix_info_t,
+        ninfo: usize,
+    ) -> pmix_status_t,
+    pub PMIx_Finalize:
         unsafe extern "C" fn(info: *const pmix_info_t, ninfo: usize) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Abort: Result<
-        unsafe extern "C" fn(
-            status: ::std::os::raw::c_int,
-            msg: *const ::std::os::raw::c_char,
-            procs: *mut pmix_proc_t,
-            nprocs: usize,
-        ) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Put: Result<
-        unsafe extern "C" fn(
-            scope: pmix_scope_t,
-            key: *const ::std::os::raw::c_char,
-            val: *mut pmix_value_t,
-        ) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Commit: Result<unsafe extern "C" fn() -> pmix_status_t, ::libloading::Error>,
-    pub PMIx_Fence: Result<
-        unsafe extern "C" fn(
-            procs: *const pmix_proc_t,
-            nprocs: usize,
-            info: *const pmix_info_t,
-            ninfo: usize,
-        ) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Get: Result<
-        unsafe extern "C" fn(
-            proc_: *const pmix_proc_t,
-            key: *const ::std::os::raw::c_char,
-            info: *const pmix_info_t,
-            ninfo: usize,
-            val: *mut *mut pmix_value_t,
-        ) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Register_event_handler: Result<
-        unsafe extern "C" fn(
-            codes: *mut pmix_status_t,
-            ncodes: usize,
-            info: *mut pmix_info_t,
-            ninfo: usize,
-            evhdlr: pmix_notification_fn_t,
-            cbfunc: pmix_hdlr_reg_cbfunc_t,
-            cbdata: *mut ::std::os::raw::c_void,
-        ) -> pmix_status_t,
-        ::libloading::Error,
-    >,
-    pub PMIx_Error_string: Result<
+    pub PMIx_Abort: unsafe extern "C" fn(
+        status: ::std::os::raw::c_int,
+        msg: *const ::std::os::raw::c_char,
+        procs: *mut pmix_proc_t,
+        nprocs: usize,
+    ) -> pmix_status_t,
+    pub PMIx_Put: unsafe extern "C" fn(
+        scope: pmix_scope_t,
+        key: *const ::std::os::raw::c_char,
+        val: *mut pmix_value_t,
+    ) -> pmix_status_t,
+    pub PMIx_Commit: unsafe extern "C" fn() -> pmix_status_t,
+    pub PMIx_Fence: unsafe extern "C" fn(
+        procs: *const pmix_proc_t,
+        nprocs: usize,
+        info: *const pmix_info_t,
+        ninfo: usize,
+    ) -> pmix_status_t,
+    pub PMIx_Get: unsafe extern "C" fn(
+        proc_: *const pmix_proc_t,
+        key: *const ::std::os::raw::c_char,
+        info: *const pmix_info_t,
+        ninfo: usize,
+        val: *mut *mut pmix_value_t,
+    ) -> pmix_status_t,
+    pub PMIx_Register_event_handler: unsafe extern "C" fn(
+        codes: *mut pmix_status_t,
+        ncodes: usize,
+        info: *mut pmix_info_t,
+        ninfo: usize,
+        evhdlr: pmix_notification_fn_t,
+        cbfunc: pmix_hdlr_reg_cbfunc_t,
+        cbdata: *mut ::std::os::raw::c_void,
+    ) -> pmix_status_t,
+    pub PMIx_Error_string:
         unsafe extern "C" fn(status: pmix_status_t) -> *const ::std::os::raw::c_char,
-        ::libloading::Error,
-    >,
 }
-pub const PMIX_MAX_NSLEN: u32 = 255;
-pub const PMIX_MAX_KEYLEN: u32 = 511;
 pub const PMIX_JOB_SIZE: &::std::ffi::CStr = c"pmix.job.size";
 pub const PMIX_COLLECT_DATA: &::std::ffi::CStr = c"pmix.collect";
 pub const PMIX_SUCCESS: u32 = 0;
-pub const PMIX_ERR_NOT_FOUND: i32 = -46;
 pub const PMIX_ERR_LOST_CONNECTION: i32 = -61;
 pub const PMIX_BOOL: u32 = 1;
 pub const PMIX_UINT32: u32 = 14;
@@ -657,17 +632,17 @@ impl Pmix {
         L: Into<::libloading::Library>,
     {
         let __library = library.into();
-        let PMIx_Init = __library.get(b"PMIx_Init\0").map(|sym| *sym);
-        let PMIx_Finalize = __library.get(b"PMIx_Finalize\0").map(|sym| *sym);
-        let PMIx_Abort = __library.get(b"PMIx_Abort\0").map(|sym| *sym);
-        let PMIx_Put = __library.get(b"PMIx_Put\0").map(|sym| *sym);
-        let PMIx_Commit = __library.get(b"PMIx_Commit\0").map(|sym| *sym);
-        let PMIx_Fence = __library.get(b"PMIx_Fence\0").map(|sym| *sym);
-        let PMIx_Get = __library.get(b"PMIx_Get\0").map(|sym| *sym);
+        let PMIx_Init = __library.get(b"PMIx_Init\0").map(|sym| *sym)?;
+        let PMIx_Finalize = __library.get(b"PMIx_Finalize\0").map(|sym| *sym)?;
+        let PMIx_Abort = __library.get(b"PMIx_Abort\0").map(|sym| *sym)?;
+        let PMIx_Put = __library.get(b"PMIx_Put\0").map(|sym| *sym)?;
+        let PMIx_Commit = __library.get(b"PMIx_Commit\0").map(|sym| *sym)?;
+        let PMIx_Fence = __library.get(b"PMIx_Fence\0").map(|sym| *sym)?;
+        let PMIx_Get = __library.get(b"PMIx_Get\0").map(|sym| *sym)?;
         let PMIx_Register_event_handler = __library
             .get(b"PMIx_Register_event_handler\0")
-            .map(|sym| *sym);
-        let PMIx_Error_string = __library.get(b"PMIx_Error_string\0").map(|sym| *sym);
+            .map(|sym| *sym)?;
+        let PMIx_Error_string = __library.get(b"PMIx_Error_string\0").map(|sym| *sym)?;
         Ok(Pmix {
             __library,
             PMIx_Init,
@@ -687,16 +662,10 @@ impl Pmix {
         info: *mut pmix_info_t,
         ninfo: usize,
     ) -> pmix_status_t {
-        (self
-            .PMIx_Init
-            .as_ref()
-            .expect("Expected function, got error."))(proc_, info, ninfo)
+        (self.PMIx_Init)(proc_, info, ninfo)
     }
     pub unsafe fn PMIx_Finalize(&self, info: *const pmix_info_t, ninfo: usize) -> pmix_status_t {
-        (self
-            .PMIx_Finalize
-            .as_ref()
-            .expect("Expected function, got error."))(info, ninfo)
+        (self.PMIx_Finalize)(info, ninfo)
     }
     pub unsafe fn PMIx_Abort(
         &self,
@@ -705,10 +674,7 @@ impl Pmix {
         procs: *mut pmix_proc_t,
         nprocs: usize,
     ) -> pmix_status_t {
-        (self
-            .PMIx_Abort
-            .as_ref()
-            .expect("Expected function, got error."))(status, msg, procs, nprocs)
+        (self.PMIx_Abort)(status, msg, procs, nprocs)
     }
     pub unsafe fn PMIx_Put(
         &self,
@@ -716,16 +682,10 @@ impl Pmix {
         key: *const ::std::os::raw::c_char,
         val: *mut pmix_value_t,
     ) -> pmix_status_t {
-        (self
-            .PMIx_Put
-            .as_ref()
-            .expect("Expected function, got error."))(scope, key, val)
+        (self.PMIx_Put)(scope, key, val)
     }
     pub unsafe fn PMIx_Commit(&self) -> pmix_status_t {
-        (self
-            .PMIx_Commit
-            .as_ref()
-            .expect("Expected function, got error."))()
+        (self.PMIx_Commit)()
     }
     pub unsafe fn PMIx_Fence(
         &self,
@@ -734,10 +694,7 @@ impl Pmix {
         info: *const pmix_info_t,
         ninfo: usize,
     ) -> pmix_status_t {
-        (self
-            .PMIx_Fence
-            .as_ref()
-            .expect("Expected function, got error."))(procs, nprocs, info, ninfo)
+        (self.PMIx_Fence)(procs, nprocs, info, ninfo)
     }
     pub unsafe fn PMIx_Get(
         &self,
@@ -747,10 +704,7 @@ impl Pmix {
         ninfo: usize,
         val: *mut *mut pmix_value_t,
     ) -> pmix_status_t {
-        (self
-            .PMIx_Get
-            .as_ref()
-            .expect("Expected function, got error."))(proc_, key, info, ninfo, val)
+        (self.PMIx_Get)(proc_, key, info, ninfo, val)
     }
     pub unsafe fn PMIx_Register_event_handler(
         &self,
@@ -762,17 +716,9 @@ impl Pmix {
         cbfunc: pmix_hdlr_reg_cbfunc_t,
         cbdata: *mut ::std::os::raw::c_void,
     ) -> pmix_status_t {
-        (self
-            .PMIx_Register_event_handler
-            .as_ref()
-            .expect("Expected function, got error."))(
-            codes, ncodes, info, ninfo, evhdlr, cbfunc, cbdata,
-        )
+        (self.PMIx_Register_event_handler)(codes, ncodes, info, ninfo, evhdlr, cbfunc, cbdata)
     }
     pub unsafe fn PMIx_Error_string(&self, status: pmix_status_t) -> *const ::std::os::raw::c_char {
-        (self
-            .PMIx_Error_string
-            .as_ref()
-            .expect("Expected function, got error."))(status)
+        (self.PMIx_Error_string)(status)
     }
 }

@@ -255,252 +255,138 @@ pub struct ucp_am_recv_param {
 }
 pub struct Ucp {
     __library: ::libloading::Library,
-    pub ucs_status_string: Result<
+    pub ucs_status_string:
         unsafe extern "C" fn(status: ucs_status_t) -> *const ::std::os::raw::c_char,
-        ::libloading::Error,
-    >,
-    pub ucp_config_read: Result<
-        unsafe extern "C" fn(
-            env_prefix: *const ::std::os::raw::c_char,
-            filename: *const ::std::os::raw::c_char,
-            config_p: *mut *mut ucp_config_t,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_config_release:
-        Result<unsafe extern "C" fn(config: *mut ucp_config_t), ::libloading::Error>,
-    pub ucp_config_modify: Result<
-        unsafe extern "C" fn(
-            config: *mut ucp_config_t,
-            name: *const ::std::os::raw::c_char,
-            value: *const ::std::os::raw::c_char,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_get_version: Result<
-        unsafe extern "C" fn(
-            major_version: *mut ::std::os::raw::c_uint,
-            minor_version: *mut ::std::os::raw::c_uint,
-            release_number: *mut ::std::os::raw::c_uint,
-        ),
-        ::libloading::Error,
-    >,
-    pub ucp_get_version_string:
-        Result<unsafe extern "C" fn() -> *const ::std::os::raw::c_char, ::libloading::Error>,
-    pub ucp_init_version: Result<
-        unsafe extern "C" fn(
-            api_major_version: ::std::os::raw::c_uint,
-            api_minor_version: ::std::os::raw::c_uint,
-            params: *const ucp_params_t,
-            config: *const ucp_config_t,
-            context_p: *mut ucp_context_h,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_cleanup: Result<unsafe extern "C" fn(context_p: ucp_context_h), ::libloading::Error>,
-    pub ucp_context_query: Result<
-        unsafe extern "C" fn(
-            context_p: ucp_context_h,
-            attr: *mut ucp_context_attr_t,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_context_print_info: Result<
-        unsafe extern "C" fn(context: ucp_context_h, stream: *mut FILE),
-        ::libloading::Error,
-    >,
-    pub ucp_worker_create: Result<
-        unsafe extern "C" fn(
-            context: ucp_context_h,
-            params: *const ucp_worker_params_t,
-            worker_p: *mut ucp_worker_h,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_worker_destroy: Result<unsafe extern "C" fn(worker: ucp_worker_h), ::libloading::Error>,
-    pub ucp_worker_print_info:
-        Result<unsafe extern "C" fn(worker: ucp_worker_h, stream: *mut FILE), ::libloading::Error>,
-    pub ucp_worker_get_address: Result<
-        unsafe extern "C" fn(
-            worker: ucp_worker_h,
-            address_p: *mut *mut ucp_address_t,
-            address_length_p: *mut usize,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_worker_release_address: Result<
+    pub ucp_config_read: unsafe extern "C" fn(
+        env_prefix: *const ::std::os::raw::c_char,
+        filename: *const ::std::os::raw::c_char,
+        config_p: *mut *mut ucp_config_t,
+    ) -> ucs_status_t,
+    pub ucp_config_release: unsafe extern "C" fn(config: *mut ucp_config_t),
+    pub ucp_config_modify: unsafe extern "C" fn(
+        config: *mut ucp_config_t,
+        name: *const ::std::os::raw::c_char,
+        value: *const ::std::os::raw::c_char,
+    ) -> ucs_status_t,
+    pub ucp_get_version: unsafe extern "C" fn(
+        major_version: *mut ::std::os::raw::c_uint,
+        minor_version: *mut ::std::os::raw::c_uint,
+        release_number: *mut ::std::os::raw::c_uint,
+    ),
+    pub ucp_init_version: unsafe extern "C" fn(
+        api_major_version: ::std::os::raw::c_uint,
+        api_minor_version: ::std::os::raw::c_uint,
+        params: *const ucp_params_t,
+        config: *const ucp_config_t,
+        context_p: *mut ucp_context_h,
+    ) -> ucs_status_t,
+    pub ucp_cleanup: unsafe extern "C" fn(context_p: ucp_context_h),
+    pub ucp_context_query: unsafe extern "C" fn(
+        context_p: ucp_context_h,
+        attr: *mut ucp_context_attr_t,
+    ) -> ucs_status_t,
+    pub ucp_context_print_info: unsafe extern "C" fn(context: ucp_context_h, stream: *mut FILE),
+    pub ucp_worker_create: unsafe extern "C" fn(
+        context: ucp_context_h,
+        params: *const ucp_worker_params_t,
+        worker_p: *mut ucp_worker_h,
+    ) -> ucs_status_t,
+    pub ucp_worker_destroy: unsafe extern "C" fn(worker: ucp_worker_h),
+    pub ucp_worker_print_info: unsafe extern "C" fn(worker: ucp_worker_h, stream: *mut FILE),
+    pub ucp_worker_get_address: unsafe extern "C" fn(
+        worker: ucp_worker_h,
+        address_p: *mut *mut ucp_address_t,
+        address_length_p: *mut usize,
+    ) -> ucs_status_t,
+    pub ucp_worker_release_address:
         unsafe extern "C" fn(worker: ucp_worker_h, address: *mut ucp_address_t),
-        ::libloading::Error,
-    >,
-    pub ucp_worker_progress: Result<
-        unsafe extern "C" fn(worker: ucp_worker_h) -> ::std::os::raw::c_uint,
-        ::libloading::Error,
-    >,
-    pub ucp_worker_get_efd: Result<
+    pub ucp_worker_progress: unsafe extern "C" fn(worker: ucp_worker_h) -> ::std::os::raw::c_uint,
+    pub ucp_worker_get_efd:
         unsafe extern "C" fn(worker: ucp_worker_h, fd: *mut ::std::os::raw::c_int) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_worker_arm:
-        Result<unsafe extern "C" fn(worker: ucp_worker_h) -> ucs_status_t, ::libloading::Error>,
-    pub ucp_ep_create: Result<
-        unsafe extern "C" fn(
-            worker: ucp_worker_h,
-            params: *const ucp_ep_params_t,
-            ep_p: *mut ucp_ep_h,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_ep_close_nbx: Result<
+    pub ucp_worker_arm: unsafe extern "C" fn(worker: ucp_worker_h) -> ucs_status_t,
+    pub ucp_ep_create: unsafe extern "C" fn(
+        worker: ucp_worker_h,
+        params: *const ucp_ep_params_t,
+        ep_p: *mut ucp_ep_h,
+    ) -> ucs_status_t,
+    pub ucp_ep_close_nbx:
         unsafe extern "C" fn(ep: ucp_ep_h, param: *const ucp_request_param_t) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_ep_flush_nbx: Result<
+    pub ucp_ep_flush_nbx:
         unsafe extern "C" fn(ep: ucp_ep_h, param: *const ucp_request_param_t) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_mem_map: Result<
-        unsafe extern "C" fn(
-            context: ucp_context_h,
-            params: *const ucp_mem_map_params_t,
-            memh_p: *mut ucp_mem_h,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_mem_unmap: Result<
+    pub ucp_mem_map: unsafe extern "C" fn(
+        context: ucp_context_h,
+        params: *const ucp_mem_map_params_t,
+        memh_p: *mut ucp_mem_h,
+    ) -> ucs_status_t,
+    pub ucp_mem_unmap:
         unsafe extern "C" fn(context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_rkey_pack: Result<
-        unsafe extern "C" fn(
-            context: ucp_context_h,
-            memh: ucp_mem_h,
-            rkey_buffer_p: *mut *mut ::std::os::raw::c_void,
-            size_p: *mut usize,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_rkey_buffer_release:
-        Result<unsafe extern "C" fn(rkey_buffer: *mut ::std::os::raw::c_void), ::libloading::Error>,
-    pub ucp_ep_rkey_unpack: Result<
-        unsafe extern "C" fn(
-            ep: ucp_ep_h,
-            rkey_buffer: *const ::std::os::raw::c_void,
-            rkey_p: *mut ucp_rkey_h,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_rkey_destroy: Result<unsafe extern "C" fn(rkey: ucp_rkey_h), ::libloading::Error>,
-    pub ucp_worker_set_am_recv_handler: Result<
-        unsafe extern "C" fn(
-            worker: ucp_worker_h,
-            param: *const ucp_am_handler_param_t,
-        ) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_am_send_nbx: Result<
-        unsafe extern "C" fn(
-            ep: ucp_ep_h,
-            id: ::std::os::raw::c_uint,
-            header: *const ::std::os::raw::c_void,
-            header_length: usize,
-            buffer: *const ::std::os::raw::c_void,
-            count: usize,
-            param: *const ucp_request_param_t,
-        ) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_am_recv_data_nbx: Result<
-        unsafe extern "C" fn(
-            worker: ucp_worker_h,
-            data_desc: *mut ::std::os::raw::c_void,
-            buffer: *mut ::std::os::raw::c_void,
-            count: usize,
-            param: *const ucp_request_param_t,
-        ) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_put_nbx: Result<
-        unsafe extern "C" fn(
-            ep: ucp_ep_h,
-            buffer: *const ::std::os::raw::c_void,
-            count: usize,
-            remote_addr: u64,
-            rkey: ucp_rkey_h,
-            param: *const ucp_request_param_t,
-        ) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_get_nbx: Result<
-        unsafe extern "C" fn(
-            ep: ucp_ep_h,
-            buffer: *mut ::std::os::raw::c_void,
-            count: usize,
-            remote_addr: u64,
-            rkey: ucp_rkey_h,
-            param: *const ucp_request_param_t,
-        ) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_atomic_op_nbx: Result<
-        unsafe extern "C" fn(
-            ep: ucp_ep_h,
-            opcode: ucp_atomic_op_t,
-            buffer: *const ::std::os::raw::c_void,
-            count: usize,
-            remote_addr: u64,
-            rkey: ucp_rkey_h,
-            param: *const ucp_request_param_t,
-        ) -> ucs_status_ptr_t,
-        ::libloading::Error,
-    >,
-    pub ucp_request_check_status: Result<
+    pub ucp_rkey_pack: unsafe extern "C" fn(
+        context: ucp_context_h,
+        memh: ucp_mem_h,
+        rkey_buffer_p: *mut *mut ::std::os::raw::c_void,
+        size_p: *mut usize,
+    ) -> ucs_status_t,
+    pub ucp_rkey_buffer_release: unsafe extern "C" fn(rkey_buffer: *mut ::std::os::raw::c_void),
+    pub ucp_ep_rkey_unpack: unsafe extern "C" fn(
+        ep: ucp_ep_h,
+        rkey_buffer: *const ::std::os::raw::c_void,
+        rkey_p: *mut ucp_rkey_h,
+    ) -> ucs_status_t,
+    pub ucp_rkey_destroy: unsafe extern "C" fn(rkey: ucp_rkey_h),
+    pub ucp_worker_set_am_recv_handler: unsafe extern "C" fn(
+        worker: ucp_worker_h,
+        param: *const ucp_am_handler_param_t,
+    ) -> ucs_status_t,
+    pub ucp_am_send_nbx: unsafe extern "C" fn(
+        ep: ucp_ep_h,
+        id: ::std::os::raw::c_uint,
+        header: *const ::std::os::raw::c_void,
+        header_length: usize,
+        buffer: *const ::std::os::raw::c_void,
+        count: usize,
+        param: *const ucp_request_param_t,
+    ) -> ucs_status_ptr_t,
+    pub ucp_am_recv_data_nbx: unsafe extern "C" fn(
+        worker: ucp_worker_h,
+        data_desc: *mut ::std::os::raw::c_void,
+        buffer: *mut ::std::os::raw::c_void,
+        count: usize,
+        param: *const ucp_request_param_t,
+    ) -> ucs_status_ptr_t,
+    pub ucp_put_nbx: unsafe extern "C" fn(
+        ep: ucp_ep_h,
+        buffer: *const ::std::os::raw::c_void,
+        count: usize,
+        remote_addr: u64,
+        rkey: ucp_rkey_h,
+        param: *const ucp_request_param_t,
+    ) -> ucs_status_ptr_t,
+    pub ucp_get_nbx: unsafe extern "C" fn(
+        ep: ucp_ep_h,
+        buffer: *mut ::std::os::raw::c_void,
+        count: usize,
+        remote_addr: u64,
+        rkey: ucp_rkey_h,
+        param: *const ucp_request_param_t,
+    ) -> ucs_status_ptr_t,
+    pub ucp_atomic_op_nbx: unsafe extern "C" fn(
+        ep: ucp_ep_h,
+        opcode: ucp_atomic_op_t,
+        buffer: *const ::std::os::raw::c_void,
+        count: usize,
+        remote_addr: u64,
+        rkey: ucp_rkey_h,
+        param: *const ucp_request_param_t,
+    ) -> ucs_status_ptr_t,
+    pub ucp_request_check_status:
         unsafe extern "C" fn(request: *mut ::std::os::raw::c_void) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_request_free:
-        Result<unsafe extern "C" fn(request: *mut ::std::os::raw::c_void), ::libloading::Error>,
-    pub ucp_worker_fence:
-        Result<unsafe extern "C" fn(worker: ucp_worker_h) -> ucs_status_t, ::libloading::Error>,
+    pub ucp_request_free: unsafe extern "C" fn(request: *mut ::std::os::raw::c_void),
+    pub ucp_worker_fence: unsafe extern "C" fn(worker: ucp_worker_h) -> ucs_status_t,
 }
-pub const UCS_MEMORY_TYPE_HOST: ucs_memory_type = 0;
-pub const UCS_MEMORY_TYPE_CUDA: ucs_memory_type = 1;
-pub const UCS_MEMORY_TYPE_CUDA_MANAGED: ucs_memory_type = 2;
-pub const UCS_MEMORY_TYPE_ROCM: ucs_memory_type = 3;
-pub const UCS_MEMORY_TYPE_ROCM_MANAGED: ucs_memory_type = 4;
-pub const UCS_MEMORY_TYPE_LAST: ucs_memory_type = 5;
-pub const UCS_MEMORY_TYPE_UNKNOWN: ucs_memory_type = 5;
 pub const UCS_OK: ucs_status_t = 0;
 pub const UCS_INPROGRESS: ucs_status_t = 1;
-pub const UCS_ERR_NO_MESSAGE: ucs_status_t = -1;
-pub const UCS_ERR_NO_RESOURCE: ucs_status_t = -2;
-pub const UCS_ERR_IO_ERROR: ucs_status_t = -3;
-pub const UCS_ERR_NO_MEMORY: ucs_status_t = -4;
 pub const UCS_ERR_INVALID_PARAM: ucs_status_t = -5;
-pub const UCS_ERR_UNREACHABLE: ucs_status_t = -6;
-pub const UCS_ERR_INVALID_ADDR: ucs_status_t = -7;
-pub const UCS_ERR_NOT_IMPLEMENTED: ucs_status_t = -8;
-pub const UCS_ERR_MESSAGE_TRUNCATED: ucs_status_t = -9;
-pub const UCS_ERR_NO_PROGRESS: ucs_status_t = -10;
-pub const UCS_ERR_BUFFER_TOO_SMALL: ucs_status_t = -11;
-pub const UCS_ERR_NO_ELEM: ucs_status_t = -12;
-pub const UCS_ERR_SOME_CONNECTS_FAILED: ucs_status_t = -13;
-pub const UCS_ERR_NO_DEVICE: ucs_status_t = -14;
 pub const UCS_ERR_BUSY: ucs_status_t = -15;
-pub const UCS_ERR_CANCELED: ucs_status_t = -16;
-pub const UCS_ERR_SHMEM_SEGMENT: ucs_status_t = -17;
-pub const UCS_ERR_ALREADY_EXISTS: ucs_status_t = -18;
-pub const UCS_ERR_OUT_OF_RANGE: ucs_status_t = -19;
-pub const UCS_ERR_TIMED_OUT: ucs_status_t = -20;
-pub const UCS_ERR_EXCEEDS_LIMIT: ucs_status_t = -21;
-pub const UCS_ERR_UNSUPPORTED: ucs_status_t = -22;
-pub const UCS_ERR_REJECTED: ucs_status_t = -23;
-pub const UCS_ERR_NOT_CONNECTED: ucs_status_t = -24;
-pub const UCS_ERR_CONNECTION_RESET: ucs_status_t = -25;
-pub const UCS_ERR_FIRST_LINK_FAILURE: ucs_status_t = -40;
-pub const UCS_ERR_LAST_LINK_FAILURE: ucs_status_t = -59;
-pub const UCS_ERR_FIRST_ENDPOINT_FAILURE: ucs_status_t = -60;
-pub const UCS_ERR_ENDPOINT_TIMEOUT: ucs_status_t = -80;
-pub const UCS_ERR_LAST_ENDPOINT_FAILURE: ucs_status_t = -89;
 pub const UCS_ERR_LAST: ucs_status_t = -100;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -554,7 +440,6 @@ const _: () = {
 pub const UCS_THREAD_MODE_SINGLE: ucs_thread_mode_t = 0;
 pub const UCS_THREAD_MODE_SERIALIZED: ucs_thread_mode_t = 1;
 pub const UCS_THREAD_MODE_MULTI: ucs_thread_mode_t = 2;
-pub const UCS_THREAD_MODE_LAST: ucs_thread_mode_t = 3;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of ucs_cpu_set_t"][::std::mem::size_of::<ucs_cpu_set_t>() - 128usize];
@@ -563,84 +448,38 @@ const _: () = {
         [::std::mem::offset_of!(ucs_cpu_set_t, ucs_bits) - 0usize];
 };
 pub const UCP_PARAM_FIELD_FEATURES: ucp_params_field = 1;
-pub const UCP_PARAM_FIELD_REQUEST_SIZE: ucp_params_field = 2;
-pub const UCP_PARAM_FIELD_REQUEST_INIT: ucp_params_field = 4;
-pub const UCP_PARAM_FIELD_REQUEST_CLEANUP: ucp_params_field = 8;
-pub const UCP_PARAM_FIELD_TAG_SENDER_MASK: ucp_params_field = 16;
 pub const UCP_PARAM_FIELD_MT_WORKERS_SHARED: ucp_params_field = 32;
 pub const UCP_PARAM_FIELD_ESTIMATED_NUM_EPS: ucp_params_field = 64;
-pub const UCP_PARAM_FIELD_ESTIMATED_NUM_PPN: ucp_params_field = 128;
-pub const UCP_PARAM_FIELD_NAME: ucp_params_field = 256;
-pub const UCP_FEATURE_TAG: ucp_feature = 1;
 pub const UCP_FEATURE_RMA: ucp_feature = 2;
 pub const UCP_FEATURE_AMO32: ucp_feature = 4;
 pub const UCP_FEATURE_AMO64: ucp_feature = 8;
 pub const UCP_FEATURE_WAKEUP: ucp_feature = 16;
-pub const UCP_FEATURE_STREAM: ucp_feature = 32;
 pub const UCP_FEATURE_AM: ucp_feature = 64;
 pub const UCP_WORKER_PARAM_FIELD_THREAD_MODE: ucp_worker_params_field = 1;
-pub const UCP_WORKER_PARAM_FIELD_CPU_MASK: ucp_worker_params_field = 2;
-pub const UCP_WORKER_PARAM_FIELD_EVENTS: ucp_worker_params_field = 4;
-pub const UCP_WORKER_PARAM_FIELD_USER_DATA: ucp_worker_params_field = 8;
-pub const UCP_WORKER_PARAM_FIELD_EVENT_FD: ucp_worker_params_field = 16;
-pub const UCP_WORKER_PARAM_FIELD_FLAGS: ucp_worker_params_field = 32;
-pub const UCP_WORKER_PARAM_FIELD_NAME: ucp_worker_params_field = 64;
-pub const UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT: ucp_worker_params_field = 128;
-pub const UCP_WORKER_PARAM_FIELD_CLIENT_ID: ucp_worker_params_field = 256;
 pub const UCP_EP_PARAM_FIELD_REMOTE_ADDRESS: ucp_ep_params_field = 1;
 pub const UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE: ucp_ep_params_field = 2;
 pub const UCP_EP_PARAM_FIELD_ERR_HANDLER: ucp_ep_params_field = 4;
-pub const UCP_EP_PARAM_FIELD_USER_DATA: ucp_ep_params_field = 8;
-pub const UCP_EP_PARAM_FIELD_SOCK_ADDR: ucp_ep_params_field = 16;
-pub const UCP_EP_PARAM_FIELD_FLAGS: ucp_ep_params_field = 32;
-pub const UCP_EP_PARAM_FIELD_CONN_REQUEST: ucp_ep_params_field = 64;
-pub const UCP_EP_PARAM_FIELD_NAME: ucp_ep_params_field = 128;
-pub const UCP_EP_PARAM_FIELD_LOCAL_SOCK_ADDR: ucp_ep_params_field = 256;
 pub const UCP_EP_CLOSE_FLAG_FORCE: ucp_ep_close_flags_t = 1;
 pub const UCP_MEM_MAP_PARAM_FIELD_ADDRESS: ucp_mem_map_params_field = 1;
 pub const UCP_MEM_MAP_PARAM_FIELD_LENGTH: ucp_mem_map_params_field = 2;
-pub const UCP_MEM_MAP_PARAM_FIELD_FLAGS: ucp_mem_map_params_field = 4;
-pub const UCP_MEM_MAP_PARAM_FIELD_PROT: ucp_mem_map_params_field = 8;
-pub const UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE: ucp_mem_map_params_field = 16;
-pub const UCP_ATTR_FIELD_REQUEST_SIZE: ucp_context_attr_field = 1;
 pub const UCP_ATTR_FIELD_THREAD_MODE: ucp_context_attr_field = 2;
-pub const UCP_ATTR_FIELD_MEMORY_TYPES: ucp_context_attr_field = 4;
-pub const UCP_ATTR_FIELD_NAME: ucp_context_attr_field = 8;
-pub const UCP_DATATYPE_CONTIG: ucp_dt_type = 0;
-pub const UCP_DATATYPE_STRIDED: ucp_dt_type = 1;
-pub const UCP_DATATYPE_IOV: ucp_dt_type = 2;
-pub const UCP_DATATYPE_GENERIC: ucp_dt_type = 7;
 pub const UCP_DATATYPE_SHIFT: ucp_dt_type = 3;
-pub const UCP_DATATYPE_CLASS_MASK: ucp_dt_type = 7;
 pub const UCP_AM_SEND_FLAG_REPLY: ucp_send_am_flags = 1;
 pub const UCP_AM_SEND_FLAG_EAGER: ucp_send_am_flags = 2;
-pub const UCP_AM_SEND_FLAG_RNDV: ucp_send_am_flags = 4;
-pub const UCP_AM_SEND_REPLY: ucp_send_am_flags = 1;
 pub const UCP_ATOMIC_OP_ADD: ucp_atomic_op_t = 0;
 pub const UCP_ATOMIC_OP_SWAP: ucp_atomic_op_t = 1;
 pub const UCP_ATOMIC_OP_CSWAP: ucp_atomic_op_t = 2;
 pub const UCP_ATOMIC_OP_AND: ucp_atomic_op_t = 3;
 pub const UCP_ATOMIC_OP_OR: ucp_atomic_op_t = 4;
 pub const UCP_ATOMIC_OP_XOR: ucp_atomic_op_t = 5;
-pub const UCP_ATOMIC_OP_LAST: ucp_atomic_op_t = 6;
-pub const UCP_OP_ATTR_FIELD_REQUEST: ucp_op_attr_t = 1;
 pub const UCP_OP_ATTR_FIELD_CALLBACK: ucp_op_attr_t = 2;
 pub const UCP_OP_ATTR_FIELD_USER_DATA: ucp_op_attr_t = 4;
 pub const UCP_OP_ATTR_FIELD_DATATYPE: ucp_op_attr_t = 8;
 pub const UCP_OP_ATTR_FIELD_FLAGS: ucp_op_attr_t = 16;
 pub const UCP_OP_ATTR_FIELD_REPLY_BUFFER: ucp_op_attr_t = 32;
-pub const UCP_OP_ATTR_FIELD_MEMORY_TYPE: ucp_op_attr_t = 64;
-pub const UCP_OP_ATTR_FIELD_RECV_INFO: ucp_op_attr_t = 128;
-pub const UCP_OP_ATTR_FIELD_MEMH: ucp_op_attr_t = 256;
-pub const UCP_OP_ATTR_FLAG_NO_IMM_CMPL: ucp_op_attr_t = 65536;
-pub const UCP_OP_ATTR_FLAG_FAST_CMPL: ucp_op_attr_t = 131072;
-pub const UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL: ucp_op_attr_t = 262144;
-pub const UCP_OP_ATTR_FLAG_MULTI_SEND: ucp_op_attr_t = 524288;
 pub const UCP_AM_RECV_ATTR_FIELD_REPLY_EP: ucp_am_recv_attr_t = 1;
-pub const UCP_AM_RECV_ATTR_FLAG_DATA: ucp_am_recv_attr_t = 65536;
 pub const UCP_AM_RECV_ATTR_FLAG_RNDV: ucp_am_recv_attr_t = 131072;
 pub const UCP_AM_HANDLER_PARAM_FIELD_ID: ucp_am_handler_param_field = 1;
-pub const UCP_AM_HANDLER_PARAM_FIELD_FLAGS: ucp_am_handler_param_field = 2;
 pub const UCP_AM_HANDLER_PARAM_FIELD_CB: ucp_am_handler_param_field = 4;
 pub const UCP_AM_HANDLER_PARAM_FIELD_ARG: ucp_am_handler_param_field = 8;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -949,46 +788,49 @@ impl Ucp {
         L: Into<::libloading::Library>,
     {
         let __library = library.into();
-        let ucs_status_string = __library.get(b"ucs_status_string\0").map(|sym| *sym);
-        let ucp_config_read = __library.get(b"ucp_config_read\0").map(|sym| *sym);
-        let ucp_config_release = __library.get(b"ucp_config_release\0").map(|sym| *sym);
-        let ucp_config_modify = __library.get(b"ucp_config_modify\0").map(|sym| *sym);
-        let ucp_get_version = __library.get(b"ucp_get_version\0").map(|sym| *sym);
-        let ucp_get_version_string = __library.get(b"ucp_get_version_string\0").map(|sym| *sym);
-        let ucp_init_version = __library.get(b"ucp_init_version\0").map(|sym| *sym);
-        let ucp_cleanup = __library.get(b"ucp_cleanup\0").map(|sym| *sym);
-        let ucp_context_query = __library.get(b"ucp_context_query\0").map(|sym| *sym);
-        let ucp_context_print_info = __library.get(b"ucp_context_print_info\0").map(|sym| *sym);
-        let ucp_worker_create = __library.get(b"ucp_worker_create\0").map(|sym| *sym);
-        let ucp_worker_destroy = __library.get(b"ucp_worker_destroy\0").map(|sym| *sym);
-        let ucp_worker_print_info = __library.get(b"ucp_worker_print_info\0").map(|sym| *sym);
-        let ucp_worker_get_address = __library.get(b"ucp_worker_get_address\0").map(|sym| *sym);
+        let ucs_status_string = __library.get(b"ucs_status_string\0").map(|sym| *sym)?;
+        let ucp_config_read = __library.get(b"ucp_config_read\0").map(|sym| *sym)?;
+        let ucp_config_release = __library.get(b"ucp_config_release\0").map(|sym| *sym)?;
+        let ucp_config_modify = __library.get(b"ucp_config_modify\0").map(|sym| *sym)?;
+        let ucp_get_version = __library.get(b"ucp_get_version\0").map(|sym| *sym)?;
+        let ucp_init_version = __library.get(b"ucp_init_version\0").map(|sym| *sym)?;
+        let ucp_cleanup = __library.get(b"ucp_cleanup\0").map(|sym| *sym)?;
+        let ucp_context_query = __library.get(b"ucp_context_query\0").map(|sym| *sym)?;
+        let ucp_context_print_info = __library.get(b"ucp_context_print_info\0").map(|sym| *sym)?;
+        let ucp_worker_create = __library.get(b"ucp_worker_create\0").map(|sym| *sym)?;
+        let ucp_worker_destroy = __library.get(b"ucp_worker_destroy\0").map(|sym| *sym)?;
+        let ucp_worker_print_info = __library.get(b"ucp_worker_print_info\0").map(|sym| *sym)?;
+        let ucp_worker_get_address = __library.get(b"ucp_worker_get_address\0").map(|sym| *sym)?;
         let ucp_worker_release_address = __library
             .get(b"ucp_worker_release_address\0")
-            .map(|sym| *sym);
-        let ucp_worker_progress = __library.get(b"ucp_worker_progress\0").map(|sym| *sym);
-        let ucp_worker_get_efd = __library.get(b"ucp_worker_get_efd\0").map(|sym| *sym);
-        let ucp_worker_arm = __library.get(b"ucp_worker_arm\0").map(|sym| *sym);
-        let ucp_ep_create = __library.get(b"ucp_ep_create\0").map(|sym| *sym);
-        let ucp_ep_close_nbx = __library.get(b"ucp_ep_close_nbx\0").map(|sym| *sym);
-        let ucp_ep_flush_nbx = __library.get(b"ucp_ep_flush_nbx\0").map(|sym| *sym);
-        let ucp_mem_map = __library.get(b"ucp_mem_map\0").map(|sym| *sym);
-        let ucp_mem_unmap = __library.get(b"ucp_mem_unmap\0").map(|sym| *sym);
-        let ucp_rkey_pack = __library.get(b"ucp_rkey_pack\0").map(|sym| *sym);
-        let ucp_rkey_buffer_release = __library.get(b"ucp_rkey_buffer_release\0").map(|sym| *sym);
-        let ucp_ep_rkey_unpack = __library.get(b"ucp_ep_rkey_unpack\0").map(|sym| *sym);
-        let ucp_rkey_destroy = __library.get(b"ucp_rkey_destroy\0").map(|sym| *sym);
+            .map(|sym| *sym)?;
+        let ucp_worker_progress = __library.get(b"ucp_worker_progress\0").map(|sym| *sym)?;
+        let ucp_worker_get_efd = __library.get(b"ucp_worker_get_efd\0").map(|sym| *sym)?;
+        let ucp_worker_arm = __library.get(b"ucp_worker_arm\0").map(|sym| *sym)?;
+        let ucp_ep_create = __library.get(b"ucp_ep_create\0").map(|sym| *sym)?;
+        let ucp_ep_close_nbx = __library.get(b"ucp_ep_close_nbx\0").map(|sym| *sym)?;
+        let ucp_ep_flush_nbx = __library.get(b"ucp_ep_flush_nbx\0").map(|sym| *sym)?;
+        let ucp_mem_map = __library.get(b"ucp_mem_map\0").map(|sym| *sym)?;
+        let ucp_mem_unmap = __library.get(b"ucp_mem_unmap\0").map(|sym| *sym)?;
+        let ucp_rkey_pack = __library.get(b"ucp_rkey_pack\0").map(|sym| *sym)?;
+        let ucp_rkey_buffer_release = __library
+            .get(b"ucp_rkey_buffer_release\0")
+            .map(|sym| *sym)?;
+        let ucp_ep_rkey_unpack = __library.get(b"ucp_ep_rkey_unpack\0").map(|sym| *sym)?;
+        let ucp_rkey_destroy = __library.get(b"ucp_rkey_destroy\0").map(|sym| *sym)?;
         let ucp_worker_set_am_recv_handler = __library
             .get(b"ucp_worker_set_am_recv_handler\0")
-            .map(|sym| *sym);
-        let ucp_am_send_nbx = __library.get(b"ucp_am_send_nbx\0").map(|sym| *sym);
-        let ucp_am_recv_data_nbx = __library.get(b"ucp_am_recv_data_nbx\0").map(|sym| *sym);
-        let ucp_put_nbx = __library.get(b"ucp_put_nbx\0").map(|sym| *sym);
-        let ucp_get_nbx = __library.get(b"ucp_get_nbx\0").map(|sym| *sym);
-        let ucp_atomic_op_nbx = __library.get(b"ucp_atomic_op_nbx\0").map(|sym| *sym);
-        let ucp_request_check_status = __library.get(b"ucp_request_check_status\0").map(|sym| *sym);
-        let ucp_request_free = __library.get(b"ucp_request_free\0").map(|sym| *sym);
-        let ucp_worker_fence = __library.get(b"ucp_worker_fence\0").map(|sym| *sym);
+            .map(|sym| *sym)?;
+        let ucp_am_send_nbx = __library.get(b"ucp_am_send_nbx\0").map(|sym| *sym)?;
+        let ucp_am_recv_data_nbx = __library.get(b"ucp_am_recv_data_nbx\0").map(|sym| *sym)?;
+        let ucp_put_nbx = __library.get(b"ucp_put_nbx\0").map(|sym| *sym)?;
+        let ucp_get_nbx = __library.get(b"ucp_get_nbx\0").map(|sym| *sym)?;
+        let ucp_atomic_op_nbx = __library.get(b"ucp_atomic_op_nbx\0").map(|sym| *sym)?;
+        let ucp_request_check_status = __library
+            .get(b"ucp_request_check_status\0")
+            .map(|sym| *sym)?;
+        let ucp_request_free = __library.get(b"ucp_request_free\0").map(|sym| *sym)?;
+        let ucp_worker_fence = __library.get(b"ucp_worker_fence\0").map(|sym| *sym)?;
         Ok(Ucp {
             __library,
             ucs_status_string,
@@ -996,7 +838,6 @@ impl Ucp {
             ucp_config_release,
             ucp_config_modify,
             ucp_get_version,
-            ucp_get_version_string,
             ucp_init_version,
             ucp_cleanup,
             ucp_context_query,
@@ -1030,10 +871,7 @@ impl Ucp {
         })
     }
     pub unsafe fn ucs_status_string(&self, status: ucs_status_t) -> *const ::std::os::raw::c_char {
-        (self
-            .ucs_status_string
-            .as_ref()
-            .expect("Expected function, got error."))(status)
+        (self.ucs_status_string)(status)
     }
     pub unsafe fn ucp_config_read(
         &self,
@@ -1041,16 +879,10 @@ impl Ucp {
         filename: *const ::std::os::raw::c_char,
         config_p: *mut *mut ucp_config_t,
     ) -> ucs_status_t {
-        (self
-            .ucp_config_read
-            .as_ref()
-            .expect("Expected function, got error."))(env_prefix, filename, config_p)
+        (self.ucp_config_read)(env_prefix, filename, config_p)
     }
     pub unsafe fn ucp_config_release(&self, config: *mut ucp_config_t) {
-        (self
-            .ucp_config_release
-            .as_ref()
-            .expect("Expected function, got error."))(config)
+        (self.ucp_config_release)(config)
     }
     pub unsafe fn ucp_config_modify(
         &self,
@@ -1058,10 +890,7 @@ impl Ucp {
         name: *const ::std::os::raw::c_char,
         value: *const ::std::os::raw::c_char,
     ) -> ucs_status_t {
-        (self
-            .ucp_config_modify
-            .as_ref()
-            .expect("Expected function, got error."))(config, name, value)
+        (self.ucp_config_modify)(config, name, value)
     }
     pub unsafe fn ucp_get_version(
         &self,
@@ -1069,18 +898,7 @@ impl Ucp {
         minor_version: *mut ::std::os::raw::c_uint,
         release_number: *mut ::std::os::raw::c_uint,
     ) {
-        (self
-            .ucp_get_version
-            .as_ref()
-            .expect("Expected function, got error."))(
-            major_version, minor_version, release_number
-        )
-    }
-    pub unsafe fn ucp_get_version_string(&self) -> *const ::std::os::raw::c_char {
-        (self
-            .ucp_get_version_string
-            .as_ref()
-            .expect("Expected function, got error."))()
+        (self.ucp_get_version)(major_version, minor_version, release_number)
     }
     pub unsafe fn ucp_init_version(
         &self,
@@ -1090,10 +908,7 @@ impl Ucp {
         config: *const ucp_config_t,
         context_p: *mut ucp_context_h,
     ) -> ucs_status_t {
-        (self
-            .ucp_init_version
-            .as_ref()
-            .expect("Expected function, got error."))(
+        (self.ucp_init_version)(
             api_major_version,
             api_minor_version,
             params,
@@ -1102,26 +917,17 @@ impl Ucp {
         )
     }
     pub unsafe fn ucp_cleanup(&self, context_p: ucp_context_h) {
-        (self
-            .ucp_cleanup
-            .as_ref()
-            .expect("Expected function, got error."))(context_p)
+        (self.ucp_cleanup)(context_p)
     }
     pub unsafe fn ucp_context_query(
         &self,
         context_p: ucp_context_h,
         attr: *mut ucp_context_attr_t,
     ) -> ucs_status_t {
-        (self
-            .ucp_context_query
-            .as_ref()
-            .expect("Expected function, got error."))(context_p, attr)
+        (self.ucp_context_query)(context_p, attr)
     }
     pub unsafe fn ucp_context_print_info(&self, context: ucp_context_h, stream: *mut FILE) {
-        (self
-            .ucp_context_print_info
-            .as_ref()
-            .expect("Expected function, got error."))(context, stream)
+        (self.ucp_context_print_info)(context, stream)
     }
     pub unsafe fn ucp_worker_create(
         &self,
@@ -1129,22 +935,13 @@ impl Ucp {
         params: *const ucp_worker_params_t,
         worker_p: *mut ucp_worker_h,
     ) -> ucs_status_t {
-        (self
-            .ucp_worker_create
-            .as_ref()
-            .expect("Expected function, got error."))(context, params, worker_p)
+        (self.ucp_worker_create)(context, params, worker_p)
     }
     pub unsafe fn ucp_worker_destroy(&self, worker: ucp_worker_h) {
-        (self
-            .ucp_worker_destroy
-            .as_ref()
-            .expect("Expected function, got error."))(worker)
+        (self.ucp_worker_destroy)(worker)
     }
     pub unsafe fn ucp_worker_print_info(&self, worker: ucp_worker_h, stream: *mut FILE) {
-        (self
-            .ucp_worker_print_info
-            .as_ref()
-            .expect("Expected function, got error."))(worker, stream)
+        (self.ucp_worker_print_info)(worker, stream)
     }
     pub unsafe fn ucp_worker_get_address(
         &self,
@@ -1152,42 +949,27 @@ impl Ucp {
         address_p: *mut *mut ucp_address_t,
         address_length_p: *mut usize,
     ) -> ucs_status_t {
-        (self
-            .ucp_worker_get_address
-            .as_ref()
-            .expect("Expected function, got error."))(worker, address_p, address_length_p)
+        (self.ucp_worker_get_address)(worker, address_p, address_length_p)
     }
     pub unsafe fn ucp_worker_release_address(
         &self,
         worker: ucp_worker_h,
         address: *mut ucp_address_t,
     ) {
-        (self
-            .ucp_worker_release_address
-            .as_ref()
-            .expect("Expected function, got error."))(worker, address)
+        (self.ucp_worker_release_address)(worker, address)
     }
     pub unsafe fn ucp_worker_progress(&self, worker: ucp_worker_h) -> ::std::os::raw::c_uint {
-        (self
-            .ucp_worker_progress
-            .as_ref()
-            .expect("Expected function, got error."))(worker)
+        (self.ucp_worker_progress)(worker)
     }
     pub unsafe fn ucp_worker_get_efd(
         &self,
         worker: ucp_worker_h,
         fd: *mut ::std::os::raw::c_int,
     ) -> ucs_status_t {
-        (self
-            .ucp_worker_get_efd
-            .as_ref()
-            .expect("Expected function, got error."))(worker, fd)
+        (self.ucp_worker_get_efd)(worker, fd)
     }
     pub unsafe fn ucp_worker_arm(&self, worker: ucp_worker_h) -> ucs_status_t {
-        (self
-            .ucp_worker_arm
-            .as_ref()
-            .expect("Expected function, got error."))(worker)
+        (self.ucp_worker_arm)(worker)
     }
     pub unsafe fn ucp_ep_create(
         &self,
@@ -1195,30 +977,21 @@ impl Ucp {
         params: *const ucp_ep_params_t,
         ep_p: *mut ucp_ep_h,
     ) -> ucs_status_t {
-        (self
-            .ucp_ep_create
-            .as_ref()
-            .expect("Expected function, got error."))(worker, params, ep_p)
+        (self.ucp_ep_create)(worker, params, ep_p)
     }
     pub unsafe fn ucp_ep_close_nbx(
         &self,
         ep: ucp_ep_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_ep_close_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(ep, param)
+        (self.ucp_ep_close_nbx)(ep, param)
     }
     pub unsafe fn ucp_ep_flush_nbx(
         &self,
         ep: ucp_ep_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_ep_flush_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(ep, param)
+        (self.ucp_ep_flush_nbx)(ep, param)
     }
     pub unsafe fn ucp_mem_map(
         &self,
@@ -1226,16 +999,10 @@ impl Ucp {
         params: *const ucp_mem_map_params_t,
         memh_p: *mut ucp_mem_h,
     ) -> ucs_status_t {
-        (self
-            .ucp_mem_map
-            .as_ref()
-            .expect("Expected function, got error."))(context, params, memh_p)
+        (self.ucp_mem_map)(context, params, memh_p)
     }
     pub unsafe fn ucp_mem_unmap(&self, context: ucp_context_h, memh: ucp_mem_h) -> ucs_status_t {
-        (self
-            .ucp_mem_unmap
-            .as_ref()
-            .expect("Expected function, got error."))(context, memh)
+        (self.ucp_mem_unmap)(context, memh)
     }
     pub unsafe fn ucp_rkey_pack(
         &self,
@@ -1244,16 +1011,10 @@ impl Ucp {
         rkey_buffer_p: *mut *mut ::std::os::raw::c_void,
         size_p: *mut usize,
     ) -> ucs_status_t {
-        (self
-            .ucp_rkey_pack
-            .as_ref()
-            .expect("Expected function, got error."))(context, memh, rkey_buffer_p, size_p)
+        (self.ucp_rkey_pack)(context, memh, rkey_buffer_p, size_p)
     }
     pub unsafe fn ucp_rkey_buffer_release(&self, rkey_buffer: *mut ::std::os::raw::c_void) {
-        (self
-            .ucp_rkey_buffer_release
-            .as_ref()
-            .expect("Expected function, got error."))(rkey_buffer)
+        (self.ucp_rkey_buffer_release)(rkey_buffer)
     }
     pub unsafe fn ucp_ep_rkey_unpack(
         &self,
@@ -1261,26 +1022,17 @@ impl Ucp {
         rkey_buffer: *const ::std::os::raw::c_void,
         rkey_p: *mut ucp_rkey_h,
     ) -> ucs_status_t {
-        (self
-            .ucp_ep_rkey_unpack
-            .as_ref()
-            .expect("Expected function, got error."))(ep, rkey_buffer, rkey_p)
+        (self.ucp_ep_rkey_unpack)(ep, rkey_buffer, rkey_p)
     }
     pub unsafe fn ucp_rkey_destroy(&self, rkey: ucp_rkey_h) {
-        (self
-            .ucp_rkey_destroy
-            .as_ref()
-            .expect("Expected function, got error."))(rkey)
+        (self.ucp_rkey_destroy)(rkey)
     }
     pub unsafe fn ucp_worker_set_am_recv_handler(
         &self,
         worker: ucp_worker_h,
         param: *const ucp_am_handler_param_t,
     ) -> ucs_status_t {
-        (self
-            .ucp_worker_set_am_recv_handler
-            .as_ref()
-            .expect("Expected function, got error."))(worker, param)
+        (self.ucp_worker_set_am_recv_handler)(worker, param)
     }
     pub unsafe fn ucp_am_send_nbx(
         &self,
@@ -1292,18 +1044,7 @@ impl Ucp {
         count: usize,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_am_send_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(
-            ep,
-            id,
-            header,
-            header_length,
-            buffer,
-            count,
-            param,
-        )
+        (self.ucp_am_send_nbx)(ep, id, header, header_length, buffer, count, param)
     }
     pub unsafe fn ucp_am_recv_data_nbx(
         &self,
@@ -1313,12 +1054,7 @@ impl Ucp {
         count: usize,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_am_recv_data_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(
-            worker, data_desc, buffer, count, param
-        )
+        (self.ucp_am_recv_data_nbx)(worker, data_desc, buffer, count, param)
     }
     pub unsafe fn ucp_put_nbx(
         &self,
@@ -1329,12 +1065,7 @@ impl Ucp {
         rkey: ucp_rkey_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_put_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(
-            ep, buffer, count, remote_addr, rkey, param
-        )
+        (self.ucp_put_nbx)(ep, buffer, count, remote_addr, rkey, param)
     }
     pub unsafe fn ucp_get_nbx(
         &self,
@@ -1345,12 +1076,7 @@ impl Ucp {
         rkey: ucp_rkey_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_get_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(
-            ep, buffer, count, remote_addr, rkey, param
-        )
+        (self.ucp_get_nbx)(ep, buffer, count, remote_addr, rkey, param)
     }
     pub unsafe fn ucp_atomic_op_nbx(
         &self,
@@ -1362,39 +1088,19 @@ impl Ucp {
         rkey: ucp_rkey_h,
         param: *const ucp_request_param_t,
     ) -> ucs_status_ptr_t {
-        (self
-            .ucp_atomic_op_nbx
-            .as_ref()
-            .expect("Expected function, got error."))(
-            ep,
-            opcode,
-            buffer,
-            count,
-            remote_addr,
-            rkey,
-            param,
-        )
+        (self.ucp_atomic_op_nbx)(ep, opcode, buffer, count, remote_addr, rkey, param)
     }
     pub unsafe fn ucp_request_check_status(
         &self,
         request: *mut ::std::os::raw::c_void,
     ) -> ucs_status_t {
-        (self
-            .ucp_request_check_status
-            .as_ref()
-            .expect("Expected function, got error."))(request)
+        (self.ucp_request_check_status)(request)
     }
     pub unsafe fn ucp_request_free(&self, request: *mut ::std::os::raw::c_void) {
-        (self
-            .ucp_request_free
-            .as_ref()
-            .expect("Expected function, got error."))(request)
+        (self.ucp_request_free)(request)
     }
     pub unsafe fn ucp_worker_fence(&self, worker: ucp_worker_h) -> ucs_status_t {
-        (self
-            .ucp_worker_fence
-            .as_ref()
-            .expect("Expected function, got error."))(worker)
+        (self.ucp_worker_fence)(worker)
     }
 }
 pub use self::ucs_memory_type as ucs_memory_type_t;

@@ -35,10 +35,8 @@ pub fn open() -> Result<&'static Ucp, String> {
 /// Returns the version of an opened UCX: major, minor, release.
 pub fn version(ucp: &Ucp) -> (u32, u32, u32) {
     let (mut major, mut minor, mut release) = (0, 0, 0);
-    if let Ok(version) = &ucp.ucp_get_version {
-        // SAFETY: it writes three numbers.
-        unsafe { version(&raw mut major, &raw mut minor, &raw mut release) };
-    }
+    // SAFETY: it writes three numbers.
+    unsafe { ucp.ucp_get_version(&raw mut major, &raw mut minor, &raw mut release) };
     (major, minor, release)
 }
 
@@ -58,33 +56,5 @@ fn load() -> Result<Ucp, String> {
             "UCX {major}.{minor}.{release} is too old: {old_major}.{old_minor} is the oldest that works"
         ));
     }
-    match missing(&ucp) {
-        None => Ok(ucp),
-        Some(name) => Err(format!(
-            "UCX {major}.{minor}.{release} lacks the function {name}"
-        )),
-    }
-}
-
-/// Returns the first function of the list that the library lacks, on which a method of [`Ucp`]
-/// would panic.
-fn missing(ucp: &Ucp) -> Option<&'static str> {
-    macro_rules! first_missing {
-        ($($name:ident)*) => {
-            $(if ucp.$name.is_err() {
-                return Some(stringify!($name));
-            })*
-        };
-    }
-    first_missing! {
-        ucs_status_string ucp_config_read ucp_config_modify ucp_config_release ucp_get_version
-        ucp_get_version_string ucp_init_version ucp_cleanup ucp_context_query ucp_context_print_info ucp_worker_create
-        ucp_worker_destroy ucp_worker_get_address ucp_worker_release_address ucp_worker_get_efd
-        ucp_worker_arm ucp_worker_progress ucp_worker_fence ucp_worker_print_info
-        ucp_worker_set_am_recv_handler ucp_ep_create ucp_ep_close_nbx ucp_ep_flush_nbx
-        ucp_ep_rkey_unpack ucp_mem_map ucp_mem_unmap ucp_rkey_pack ucp_rkey_buffer_release
-        ucp_rkey_destroy ucp_put_nbx ucp_get_nbx ucp_atomic_op_nbx ucp_am_send_nbx
-        ucp_am_recv_data_nbx ucp_request_check_status ucp_request_free
-    }
-    None
+    Ok(ucp)
 }

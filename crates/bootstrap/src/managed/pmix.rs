@@ -25,15 +25,13 @@ use crate::error::Error;
 use crate::time_limit::TimeLeft;
 use rushmem_system::signals::without_signals;
 
-/// Opens the library at the first call, and returns it. It is never closed, since it has threads of
-/// its own.
+/// Opens the library at the first call, which fails if it lacks a function that is called here, and
+/// returns it. It is never closed, since it has threads of its own.
 pub(super) fn library() -> Result<&'static Library, Error> {
     static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
     let open = OPEN.get_or_init(|| {
         // SAFETY: the initializers of libpmix have no preconditions.
-        let library = unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))?;
-        check_functions(&library).map_err(reason)?;
-        Ok(library)
+        unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))
     });
     open.as_ref().map_err(|cause| Error::PmixMissing {
         cause: cause.clone(),
@@ -44,20 +42,6 @@ pub(super) fn library() -> Result<&'static Library, Error> {
 /// if it has no source.
 fn reason(error: &pmix_sys::OpenError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// Checks that the library has all functions that are called here.
-fn check_functions(library: &Library) -> Result<(), &pmix_sys::OpenError> {
-    library.PMIx_Init.as_ref()?;
-    library.PMIx_Finalize.as_ref()?;
-    library.PMIx_Put.as_ref()?;
-    library.PMIx_Commit.as_ref()?;
-    library.PMIx_Fence.as_ref()?;
-    library.PMIx_Get.as_ref()?;
-    library.PMIx_Abort.as_ref()?;
-    library.PMIx_Error_string.as_ref()?;
-    library.PMIx_Register_event_handler.as_ref()?;
-    Ok(())
 }
 
 /// The connection of this process to its PMIx server.

@@ -5,8 +5,8 @@ use rushmem_explain::snapshot::ProcessState;
 use rushmem_explain::status::{AwaitedObject, Stage};
 use std::time::{Duration, Instant};
 
-/// The time limit of an explanation: far more than the second that it needs, and less than the
-/// minutes of an algorithm that grows with the square of the PEs.
+/// The time limit of an explanation: far more than the second or two that it needs, and less than
+/// the minutes of an algorithm that grows with the square of the PEs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The number of PEs of a large job.

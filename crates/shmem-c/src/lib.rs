@@ -13,6 +13,15 @@
     clippy::missing_safety_doc,
     reason = "the contract of a C function is the standard's"
 )]
+#![cfg_attr(
+    test,
+    allow(
+        unused_imports,
+        unused_macros,
+        dead_code,
+        reason = "in the test program, exported functions have only signatures"
+    )
+)]
 
 #[cfg(test)]
 #[macro_use]

@@ -1,6 +1,7 @@
 //! Rules for manifests: each Cargo.toml inherits the workspace's lints, the oldest supported Rust
 //! is the same everywhere, published packages contain the licenses, no tests, and a description of
-//! their own, and require each other's exact version, since they are parts of one program.
+//! their own, and require each other's exact version, since they are parts of one program. Where a
+//! manifest says that cargo makes no test program of the sources, they have no tests.
 
 use super::tree::{File, Tree};
 
@@ -13,6 +14,7 @@ const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut complaints = without_licenses(tree);
     complaints.extend(not_ready_to_publish(tree));
+    complaints.extend(tests_that_never_run(tree));
     for file in &tree.files {
         if file.path.ends_with("/Cargo.toml") && !inherits_lints(&file.text) {
             complaints.push(format!(
@@ -90,6 +92,30 @@ fn not_ready_to_publish(tree: &Tree) -> Vec<String> {
             complaints.push(format!(
                 "{path}: it is published, but does not exclude its tests"
             ));
+        }
+    }
+    complaints
+}
+
+/// Returns a complaint for each source with tests in a package whose manifest says `test = false`.
+fn tests_that_never_run(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for manifest in &tree.files {
+        let Some(dir) = manifest.path.strip_suffix("/Cargo.toml") else {
+            continue;
+        };
+        if !manifest.text.contains("\ntest = false\n") {
+            continue;
+        }
+
+        let sources = format!("{dir}/src/");
+        for file in &tree.files {
+            if file.path.starts_with(&sources) && file.text.contains("#[test]") {
+                let path = &file.path;
+                complaints.push(format!(
+                    "{path}: its tests never run, since {dir}/Cargo.toml says `test = false`"
+                ));
+            }
         }
     }
     complaints
@@ -189,6 +215,20 @@ mod tests {
                 "crates/a/Cargo.toml: it is published, but has no description of its own",
                 "crates/a/Cargo.toml: it is published, but does not exclude its tests"
             ]
+        );
+    }
+
+    #[test]
+    fn a_test_runs() {
+        let test = ("a/src/b.rs", "#[test]\nfn b() {}\n");
+        let without = ("a/Cargo.toml", "[lib]\ndoctest = false\n");
+        assert!(tests_that_never_run(&tree(&[without, test])).is_empty());
+        let with = ("a/Cargo.toml", "[lib]\ntest = false\n");
+        let in_tests = ("a/tests/b.rs", test.1);
+        assert!(tests_that_never_run(&tree(&[with, in_tests])).is_empty());
+        assert_eq!(
+            tests_that_never_run(&tree(&[with, test])),
+            ["a/src/b.rs: its tests never run, since a/Cargo.toml says `test = false`"]
         );
     }
 

@@ -1,13 +1,16 @@
-//! Programs in C, C++ and Fortran, each compiled once per test process and choice of flags by the
-//! prefix's own wrapper.
+//! Programs in C, C++ and Fortran, each compiled once per choice of flags by the prefix's own
+//! wrapper. Later tests, also of other test programs, use the same file while what it was compiled
+//! of is unchanged.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::harness::absent;
+use crate::inputs;
 use crate::permits;
 use crate::prefix::prefix;
 
@@ -15,6 +18,8 @@ use crate::prefix::prefix;
 struct Compiler {
     /// The name of the wrapper in the prefix.
     wrapper: &'static str,
+    /// The environment variable with which a user names another compiler than the wrapper's.
+    variable: &'static str,
     /// The flags with which it compiles every program.
     flags: &'static [&'static str],
 }
@@ -34,14 +39,17 @@ const FORTRAN_FLAGS: &[&str] = &[
 impl Compiler {
     const C: Compiler = Compiler {
         wrapper: "oshcc",
+        variable: "OSHCC_CC",
         flags: C_FLAGS,
     };
     const CXX: Compiler = Compiler {
         wrapper: "oshcxx",
+        variable: "OSHCXX_CXX",
         flags: C_FLAGS,
     };
     const FORTRAN: Compiler = Compiler {
         wrapper: "oshfort",
+        variable: "OSHFORT_FC",
         flags: FORTRAN_FLAGS,
     };
 
@@ -57,7 +65,7 @@ impl Compiler {
 
 /// Ends the test as ignored if there is no Fortran compiler.
 pub fn needs_fortran() {
-    let named = std::env::var("OSHFORT_FC").unwrap_or_default();
+    let named = std::env::var(Compiler::FORTRAN.variable).unwrap_or_default();
     let fortran = if named.is_empty() { "gfortran" } else { &named };
     if Command::new(fortran).arg("--version").output().is_err() {
         absent("there is no Fortran compiler (the package gfortran)");
@@ -65,10 +73,42 @@ pub fn needs_fortran() {
 }
 
 /// What a program is compiled of.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Recipe {
+    /// The path of the compiler, which names the prefix.
+    wrapper: PathBuf,
+    /// The compiler that the user has named.
+    named: Option<OsString>,
     source: PathBuf,
     flags: Vec<String>,
+}
+
+impl Recipe {
+    /// Returns the directory under `tmpdir` that has this program and no other.
+    fn dir(&self, tmpdir: &Path) -> PathBuf {
+        let mut digest = DefaultHasher::new();
+        self.hash(&mut digest);
+        tmpdir
+            .join("compiled")
+            .join(format!("{:x}", digest.finish()))
+    }
+
+    /// Returns true if the program may be used while its [`inputs`] are unchanged. A static program
+    /// has the library in it, and compilers of Fortran do not list the files that they include.
+    fn is_kept(&self) -> bool {
+        let is_fortran = self.wrapper.ends_with(Compiler::FORTRAN.wrapper);
+        !is_fortran && !self.flags.iter().any(|flag| flag.contains("static"))
+    }
+
+    /// Returns the files of the prefix that every compilation reads, beside headers.
+    fn of_wrapper(&self) -> [PathBuf; 3] {
+        let prefix = prefix();
+        [
+            self.wrapper.clone(),
+            prefix.join("share/rushmem/race.specs"),
+            prefix.join("lib/rushmem-thread-sanitizer.o"),
+        ]
+    }
 }
 
 /// The compiled programs of this process, each with the path of its file once it is there. The
@@ -76,9 +116,10 @@ struct Recipe {
 static COMPILED: LazyLock<Mutex<HashMap<Recipe, Arc<OnceLock<PathBuf>>>>> =
     LazyLock::new(Mutex::default);
 
-/// Compiles `source` into a directory of this test program under `tmpdir`, and returns the path of
-/// the result. The extension names the language. A second call for the same source and flags
-/// returns the same file. The test is ignored if it needs a Fortran compiler and there is none.
+/// Compiles `source` into a directory under `tmpdir`, and returns the path of the result, which has
+/// the name of the source. The extension names the language. A second call for the same source and
+/// flags returns the same file. The test is ignored if it needs a Fortran compiler and there is
+/// none.
 ///
 /// # Panics
 /// If the compiler fails; the text has its output.
@@ -89,15 +130,21 @@ pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     }
 
     let recipe = Recipe {
+        wrapper: prefix().join("bin").join(compiler.wrapper),
+        named: std::env::var_os(compiler.variable),
         source: source.to_owned(),
-        flags: flags.iter().map(ToString::to_string).collect(),
+        flags: [compiler.flags, flags]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
     };
     // The list is not locked while the program is compiled: other threads compile others meanwhile.
     let program = {
         let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(compiled.entry(recipe).or_default())
+        Arc::clone(compiled.entry(recipe.clone()).or_default())
     };
-    let path = program.get_or_init(|| build(&compiler, source, tmpdir, flags));
+    let path = program.get_or_init(|| build(&recipe, tmpdir));
     path.clone()
 }
 
@@ -113,29 +160,27 @@ pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> Pa
     compile(&source, tmpdir, flags)
 }
 
-fn build(compiler: &Compiler, source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
+fn build(recipe: &Recipe, tmpdir: &Path) -> PathBuf {
     let _permit = permits::take();
 
-    // The name of the file has the flags, so that a source with other flags is another file.
-    let mut suffix = flags.concat();
-    suffix.retain(|c| c.is_ascii_alphanumeric());
-    // The name of a file has at most 255 bytes.
-    if suffix.len() >= 100 {
-        let mut digest = DefaultHasher::new();
-        suffix.hash(&mut digest);
-        suffix = format!("{:x}", digest.finish());
+    let dir = recipe.dir(tmpdir);
+    make(&dir);
+    let stem = recipe.source.file_stem().expect("a program has a name");
+    let program = dir.join(stem);
+    let record = dir.join(".inputs");
+    if recipe.is_kept() && program.exists() && inputs::are_unchanged(&record) {
+        return program;
     }
-    let stem = source.file_stem().expect("a program has a name");
-    let program = dir(tmpdir).join(format!("{}{suffix}", stem.display()));
 
-    let mut command = Command::new(prefix().join("bin").join(compiler.wrapper));
-    command
-        .args(compiler.flags)
-        .args(flags)
-        .arg(source)
-        .arg("-o")
-        .arg(&program)
-        .arg("-lm");
+    // Another test program may compile the same, or run what was compiled before.
+    let new = dir.join(format!("new-{}", std::process::id()));
+    let headers = new.with_extension("d");
+    let mut command = Command::new(&recipe.wrapper);
+    command.args(&recipe.flags);
+    if recipe.is_kept() {
+        command.arg("-MD").arg("-MF").arg(&headers);
+    }
+    command.arg(&recipe.source).arg("-o").arg(&new).arg("-lm");
     let output = command
         .output()
         .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
@@ -145,15 +190,25 @@ fn build(compiler: &Compiler, source: &Path, tmpdir: &Path, flags: &[&str]) -> P
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+
+    std::fs::rename(&new, &program)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}", program.display()));
+    if recipe.is_kept() {
+        inputs::record(&record, &headers, &recipe.of_wrapper());
+    }
     program
 }
 
-/// Returns the directory of this test program. Each has its own, since two may compile the same
-/// source at once.
+/// Returns the directory of this test program for its sources. Each has its own, since two may
+/// write a file of the same name at once.
 fn dir(tmpdir: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let dir = tmpdir.join(this.file_stem().expect("a test program has a name"));
-    std::fs::create_dir_all(&dir)
-        .unwrap_or_else(|error| panic!("cannot make {}: {error}", dir.display()));
+    make(&dir);
     dir
+}
+
+fn make(dir: &Path) {
+    std::fs::create_dir_all(dir)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}", dir.display()));
 }

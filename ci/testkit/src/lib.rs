@@ -7,6 +7,7 @@
 
 mod compile;
 mod harness;
+mod inputs;
 mod job;
 mod libraries;
 mod limits;

@@ -35,8 +35,9 @@ fn is_to_itself(stream: &TcpStream) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, socket};
+    use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, listen, socket};
     use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+    use std::sync::mpsc;
 
     #[test]
     fn a_connection_to_itself_is_recognized() {
@@ -65,5 +66,29 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         let stream = super::connect(&address, Duration::from_secs(60)).expect("it listens");
         assert!(!is_to_itself(&stream).expect("connected"));
+    }
+
+    #[test]
+    fn a_listener_that_does_not_answer_is_given_up_after_the_limit() {
+        let own = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a descriptor");
+        bind(&own, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("a port");
+        listen(&own, 0).expect("bound");
+        let address = SocketAddr::try_from(getsockname(&own).expect("bound")).expect("of IPv4");
+
+        // The kernel answers until the queue of the listener, which accepts none, is full.
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut connected = Vec::new();
+            let error = loop {
+                match super::connect(&address, Duration::from_millis(100)) {
+                    Ok(stream) => connected.push(stream),
+                    Err(error) => break error,
+                }
+            };
+            ended.send(error.kind())
+        });
+
+        let kind = end.recv_timeout(Duration::from_secs(30));
+        assert_eq!(kind, Ok(io::ErrorKind::TimedOut));
     }
 }

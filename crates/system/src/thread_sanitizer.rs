@@ -52,3 +52,15 @@ fn function(name: &CStr) -> Option<SyncCall> {
     // SAFETY: both functions of these names have this type.
     Some(unsafe { std::mem::transmute::<*mut c_void, SyncCall>(found) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_that_the_process_has_is_found() {
+        // It has the type of those of ThreadSanitizer.
+        assert!(function(c"free").is_some());
+        assert!(function(c"free_of_no_library").is_none());
+    }
+}

@@ -276,4 +276,23 @@ mod tests {
         assert_eq!(memory(&dir).expect("a limit").n_killed(), 3);
         fs::remove_dir_all(dir).expect("own directory");
     }
+
+    #[test]
+    fn a_group_of_version_1_without_a_limit_has_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |name, text| fs::write(dir.path().join(name), text).expect("a file");
+        let read = || memory(dir.path()).map(|group| (group.limit, group.used));
+        write("memory.usage_in_bytes", "5000\n");
+
+        // What the kernel shows by default: the largest number of bytes in whole pages.
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(read(), None);
+
+        write("memory.limit_in_bytes", "9000\n");
+        write(
+            "memory.stat",
+            "total_inactive_file 300\ntotal_active_file 200\n",
+        );
+        assert_eq!(read(), Some((9000, 4500)));
+    }
 }

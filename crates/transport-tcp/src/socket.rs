@@ -108,4 +108,15 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_host_is_gone_after_the_limit() {
+        let (_listener, stream) = connection([127, 0, 0, 2], [127, 0, 0, 1]);
+        keep_alive(&stream, Duration::from_secs(30)).expect("it is connected");
+        let first = sockopt::tcp_keepidle(&stream).expect("a socket");
+        let next = sockopt::tcp_keepintvl(&stream).expect("a socket");
+        let n = sockopt::tcp_keepcnt(&stream).expect("a socket");
+        assert_eq!(first, Duration::from_secs(10));
+        assert_eq!(first + n * next, Duration::from_secs(30));
+    }
 }

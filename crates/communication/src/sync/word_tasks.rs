@@ -183,4 +183,20 @@ mod tests {
         });
         assert_eq!(counts, [0, 1, 0]);
     }
+
+    #[test]
+    fn one_thread_is_started_and_only_for_a_task() {
+        let tasks = Registry::default();
+        tasks.leave_to_thread(|| unreachable!("there is no task"));
+
+        tasks.enter(0, Waker::noop(), || false);
+        let mut n_started = 0;
+        for _ in 0..2 {
+            tasks.leave_to_thread(|| {
+                n_started += 1;
+                true
+            });
+        }
+        assert_eq!(n_started, 1);
+    }
 }

@@ -100,6 +100,17 @@ fn threads_compute_while_others_wait() {
 }
 
 #[test]
+fn a_thread_computes_in_the_pe_for_which_the_others_wait() {
+    let job = |n| {
+        let others = (0..n).filter(|pe| *pe != 3);
+        let mut job = TestJob::new(n).wait_until(3, 7).barrier_all(others);
+        job.0[3].other_threads.busy = 1;
+        job
+    };
+    check(job, "PE 3 computes in another thread, and has waited ");
+}
+
+#[test]
 fn waits_that_are_only_counted_may_end() {
     let job = |n| {
         let mut job = (0..n).fold(TestJob::new(n), |job, pe| job.wait_until(pe, 7));

@@ -105,10 +105,15 @@ pub fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool
     }
 
     // Relaxed: the heap's allocations are collective, so threads do not make them at once.
-    let block = start.addr().max(DONE.load(Relaxed))..start.addr() + nbytes;
-    let pages = huge_pages::whole(&block);
+    let rest = rest_of_block(start.addr(), nbytes, DONE.load(Relaxed));
+    let pages = huge_pages::whole(&rest);
     DONE.fetch_max(pages.end, Relaxed);
     make(job.memory, &job.settings, job.me, pages);
+}
+
+/// Returns the part of a block that is not below `done`, up to which earlier blocks have huge pages.
+fn rest_of_block(start: usize, nbytes: usize, done: usize) -> Range<usize> {
+    start.max(done)..start + nbytes
 }
 
 /// Makes huge pages at these addresses, unless the node has too little memory. If the user has
@@ -173,5 +178,18 @@ pub fn make_huge_page() -> Result<(), String> {
     match huge_pages::collapse(start..start + HUGE, LIMIT).why {
         None => Ok(()),
         Some(why) => Err(why.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_of_a_block_begin_where_those_of_earlier_blocks_end() {
+        let pages = |start, done| huge_pages::whole(&rest_of_block(start * HUGE, 3 * HUGE, done));
+        assert_eq!(pages(10, 0), 10 * HUGE..13 * HUGE);
+        assert_eq!(pages(10, 11 * HUGE), 11 * HUGE..13 * HUGE);
+        assert!(pages(10, 13 * HUGE).is_empty());
     }
 }

@@ -113,6 +113,18 @@ fn waits_are_explained_after_a_time_if_one_is_set() {
 }
 
 #[test]
+fn reserved_huge_pages_have_the_size_that_is_set() {
+    let size = |value| {
+        let settings = read(&[("SHMEM_HUGE_PAGES", value)]).expect("valid");
+        settings.huge_pages.page_size()
+    };
+    assert_eq!(size("off"), None);
+    assert_eq!(size("auto"), Some(PageSize::Mib2));
+    assert_eq!(size("2m"), Some(PageSize::Mib2));
+    assert_eq!(size("1g"), Some(PageSize::Gib1));
+}
+
+#[test]
 fn nodes_are_split_as_equally_as_can_be() {
     let split = |text: &str, n_pes| VirtualNodes::parse(text).and_then(|v| v.sizes(n_pes));
     assert_eq!(split("2", 5), Some(vec![3, 2]));

@@ -579,4 +579,19 @@ mod tests {
         assert_eq!(start_of_search(5, 0), 0);
         assert!(start_of_search(usize::MAX, usize::MAX) < usize::MAX);
     }
+
+    #[test]
+    fn a_comparison_is_described_by_its_operator() {
+        for (cmp, operator) in [
+            (SHMEM_CMP_EQ, "=="),
+            (SHMEM_CMP_NE, "!="),
+            (SHMEM_CMP_GT, ">"),
+            (SHMEM_CMP_GE, ">="),
+            (SHMEM_CMP_LT, "<"),
+            (SHMEM_CMP_LE, "<="),
+        ] {
+            let subject = words_subject(Vec::new(), 0, true, cmp);
+            assert!(matches!(subject, AwaitedObject::Words(words) if words.comparison == operator));
+        }
+    }
 }

@@ -199,6 +199,23 @@ fn everything_is_there_on_virtual_nodes() {
     everything_is_there(("SHMEM_VIRTUAL_NODES", "2+2"), |pe| pe / 2);
 }
 
+/// The program initializes the library again after its last finalize, five times.
+#[test]
+fn all_sessions_of_a_program_are_there() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let outcome = Job::new(program!("init_finalize.c"))
+        .n(2)
+        .env("SHMEM_TRACE", dir.path().display())
+        .run();
+    outcome.assert_ok(2);
+
+    let events = events(dir.path());
+    for me in 0..2 {
+        let slices = events_of_pe(&events, "X", me, 2);
+        assert_eq!(n_named(&slices, "shmem_int_p"), 3 + 5, "PE {me}");
+    }
+}
+
 /// The root returns from each broadcast long before the other PE enters it.
 #[test]
 fn no_arrow_of_a_broadcast_goes_back_in_time() {

@@ -40,7 +40,7 @@ pub fn draw(job: &JobTrace) -> Drawing {
         best: most.max(2) as f64,
     };
 
-    let width = (SIDE / n as f64).min(CELL);
+    let width = side_of_cell(n);
     let side = n as f64 * width;
     let x = |to: usize| LEFT + to as f64 * width;
     let y = |from: usize| TOP + from as f64 * width;
@@ -80,6 +80,11 @@ pub fn draw(job: &JobTrace) -> Drawing {
     }
 }
 
+/// Returns the side of a cell of a matrix of `n` rows.
+fn side_of_cell(n: usize) -> f64 {
+    (SIDE / n as f64).min(CELL)
+}
+
 /// Returns the PEs of a row or column of the matrix in words.
 fn pes_of_row(row: u32, pes_per_row: u32, n_pes: u32) -> String {
     let first = row * pes_per_row;
@@ -107,5 +112,18 @@ fn size(nbytes: u64) -> String {
         10_000..10_000_000 => format!("{:.0}K", value / 1e3),
         10_000_000..10_000_000_000 => format!("{:.0}M", value / 1e6),
         _ => format!("{:.0}G", value / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_of_any_size_fits_the_page() {
+        assert_eq!(side_of_cell(1), CELL);
+        for n in 1..=ROWS {
+            assert!((n as f64 * side_of_cell(n)).round() <= SIDE, "{n} rows");
+        }
     }
 }

@@ -60,7 +60,7 @@ enum Task {
     Dist(dist::DistFlags),
     /// Test the networks over verbs, in virtual machines
     Verbs(verbs::VerbsFlags),
-    /// Put faults into the engine, which its simulator must find
+    /// Put faults into the code, which tests must find
     Mutants(mutants::MutantsFlags),
     /// Count instructions of short routines, on a node and over a network
     #[command(disable_help_flag = true)]

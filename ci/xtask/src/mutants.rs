@@ -1,33 +1,30 @@
-//! `cargo xtask mutants`: puts faults of one line into a copy of the engine, one at a time, and runs
-//! the simulator on each. The simulator must fail, so this shows that its invariants would notice
+//! `cargo xtask mutants`: puts faults of one line into a copy of the repository, one at a time, and
+//! runs the test that must find each. The test must fail, so this shows that the tests would notice
 //! such a mistake.
 //!
-//! The faults are listed in `engine.txt`. A line that a change has moved or rewritten ends the run
-//! with a message: the fault must then be written anew, since a fault that is not put in proves
-//! nothing.
+//! The faults are listed in `engine.txt` and `crates.txt`. A line that a change has moved or
+//! rewritten ends the run with a message: the fault must then be written anew, since a fault that
+//! is not put in proves nothing.
 
 mod mutant;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::{self, Workspace};
 
-use mutant::Mutant;
+use mutant::{Finder, Mutant};
 
-const LIST: &str = include_str!("mutants/engine.txt");
+const LISTS: [&str; 2] = [
+    include_str!("mutants/engine.txt"),
+    include_str!("mutants/crates.txt"),
+];
 
-/// The directory of the files that the list names.
-const ENGINE: &str = "crates/transport/src/engine";
-
-/// The arguments of cargo that name the simulator.
-const SIMULATOR: [&str; 4] = ["-p", "rushmem-transport", "--test", "simulated"];
-
-/// A fault may make the simulator run for ever. Without one it takes 20 s.
+/// A fault may make a test run for ever. Without one, the simulator takes 20 s.
 const LIMIT: Duration = Duration::from_secs(300);
 
 #[derive(Default, clap::Args)]
@@ -37,25 +34,24 @@ pub struct MutantsFlags {
     only: String,
 }
 
-/// Runs the simulator with each fault that the flags select. Fails if it does not find one of them.
+/// Puts in each fault that the flags select. Fails if its test does not find one of them.
 pub fn run(MutantsFlags { only }: &MutantsFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     let copy = Copy::of(&workspace)?;
-    let mutants = mutant::parse(LIST)?;
+    let mut mutants = listed()?;
 
     // Faults that no longer fit the code are reported before the first takes its time.
     for mutant in &mutants {
         mutant.apply(&copy.source(mutant)?)?;
     }
 
-    if copy.simulate()? == Verdict::Found {
-        bail!("the simulator fails without any fault; run its tests");
-    }
+    mutants.retain(|mutant| mutant.title.contains(only));
+    copy.require_passes(&mutants)?;
 
     let mut missed = Vec::new();
-    for mutant in mutants.iter().filter(|mutant| mutant.title.contains(only)) {
+    for mutant in &mutants {
         let start = Instant::now();
-        let verdict = copy.simulate_with(mutant)?;
+        let verdict = copy.test_with(mutant)?;
         let seconds = start.elapsed().as_secs_f64();
         println!("{seconds:6.1} s  {}  {}", verdict.word(), mutant.title);
         if verdict == Verdict::Missed {
@@ -64,12 +60,21 @@ pub fn run(MutantsFlags { only }: &MutantsFlags) -> Result<()> {
     }
 
     if !missed.is_empty() {
-        bail!("the simulator does not find: {}", missed.join("; "));
+        bail!("the tests do not find: {}", missed.join("; "));
     }
     Ok(())
 }
 
-/// What the simulator says of a copy.
+/// Returns the faults of all lists.
+fn listed() -> Result<Vec<Mutant>> {
+    let mut mutants = Vec::new();
+    for list in LISTS {
+        mutants.extend(mutant::parse(list)?);
+    }
+    Ok(mutants)
+}
+
+/// What a test says of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// It has failed.
@@ -105,55 +110,74 @@ impl Copy {
         Ok(Copy { root })
     }
 
-    fn path(&self, mutant: &Mutant) -> PathBuf {
-        self.root.join(ENGINE).join(&mutant.file)
+    /// Runs each test that must find a fault without any.
+    ///
+    /// # Errors
+    /// When one of them fails: then it would find whatever is put in.
+    fn require_passes(&self, mutants: &[Mutant]) -> Result<()> {
+        let mut passed = Vec::new();
+        for Mutant { finder, .. } in mutants {
+            if passed.contains(&finder) {
+                continue;
+            }
+            if self.test(finder)? == Verdict::Found {
+                bail!("{} fails without any fault", finder.arguments.join(" "));
+            }
+            passed.push(finder);
+        }
+        Ok(())
     }
 
     fn source(&self, mutant: &Mutant) -> Result<String> {
-        let path = self.path(mutant);
+        let path = self.root.join(&mutant.file);
         fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
     }
 
-    /// Runs the simulator on the copy with a fault.
-    fn simulate_with(&self, mutant: &Mutant) -> Result<Verdict> {
+    /// Runs the test of a fault on the copy with the fault.
+    fn test_with(&self, mutant: &Mutant) -> Result<Verdict> {
+        let path = self.root.join(&mutant.file);
         let source = self.source(mutant)?;
-        fs::write(self.path(mutant), mutant.apply(&source)?)?;
+        fs::write(&path, mutant.apply(&source)?)?;
 
         // The fault is taken out even if the copy does not compile with it.
-        let verdict = self.simulate();
-        fs::write(self.path(mutant), source)?;
+        let verdict = self.test(&mutant.finder);
+        fs::write(&path, source)?;
         verdict.with_context(|| mutant.title.clone())
     }
 
-    /// Runs the simulator on the copy as it is.
+    /// Runs a test on the copy as it is.
     ///
     /// # Errors
     /// When the copy does not compile: then nothing was shown.
-    fn simulate(&self) -> Result<Verdict> {
-        let target = self.root.join("target");
-        let compiled = workspace::cargo()
-            .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", &target)
-            .args(["test", "--quiet", "--no-run"])
-            .args(SIMULATOR)
-            .status()?;
-        if !compiled.success() {
-            bail!("the copy in {} does not compile", self.root.display());
+    fn test(&self, finder: &Finder) -> Result<Verdict> {
+        if finder.needs_prefix {
+            let mut install = workspace::cargo();
+            install.args(["xtask", "test", "--only", "install"]);
+            process::run(self.in_copy(&mut install).stdout(Stdio::null()))?;
         }
 
-        let ran = process::limited(LIMIT, workspace::cargo().get_program())
-            .current_dir(&self.root)
-            .env("CARGO_TARGET_DIR", &target)
-            .args(["test", "--quiet"])
-            .args(SIMULATOR)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()?;
-        Ok(if ran.success() {
+        let mut compile = workspace::cargo();
+        compile.args(["test", "--quiet", "--no-run"]);
+        process::run(self.in_copy(compile.args(&finder.arguments)))?;
+
+        let mut test = process::limited(LIMIT, workspace::cargo().get_program());
+        test.args(["test", "--quiet"]).args(&finder.arguments);
+        Ok(if process::succeeds(self.in_copy(&mut test)) {
             Verdict::Missed
         } else {
             Verdict::Found
         })
+    }
+
+    /// Has a command use the files, the build directory and the installed prefix of the copy.
+    fn in_copy<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let target = self.root.join("target");
+        let prefix = target.join("test-prefix");
+        command
+            .current_dir(&self.root)
+            .env("OSHRUN", prefix.join("bin/oshrun"))
+            .env("RUSHMEM_PREFIX", prefix)
+            .env("CARGO_TARGET_DIR", target)
     }
 }
 
@@ -169,5 +193,7 @@ fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
 
     let dir = to.parent().context("a file is in a directory")?;
     fs::create_dir_all(dir)?;
-    fs::write(to, contents).with_context(|| format!("could not write {}", to.display()))
+    // With the permissions: some files are scripts.
+    fs::copy(from, to).with_context(|| format!("could not write {}", to.display()))?;
+    Ok(())
 }

@@ -386,7 +386,7 @@ fn over(session: &TestSession, library: &Need, module: &str) -> Result<StepOutco
     programs(session)?.args([module, "--ignored"]).run()
 }
 
-/// Shows that the simulator of the engine finds faults.
+/// Shows that tests find faults.
 pub fn mutants(_: &TestSession) -> Result<StepOutcome> {
     of_task(mutants::run(&MutantsFlags::default()))
 }

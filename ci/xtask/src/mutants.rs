@@ -197,3 +197,18 @@ fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).with_context(|| format!("could not write {}", to.display()))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_fits_the_code() {
+        let workspace = Workspace::open().expect("a workspace");
+        for mutant in listed().expect("lists of faults") {
+            let source = fs::read_to_string(workspace.root.join(&mutant.file));
+            let faulty = mutant.apply(&source.expect("a file of the repository"));
+            assert!(faulty.is_ok(), "{}", faulty.unwrap_err());
+        }
+    }
+}

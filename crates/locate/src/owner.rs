@@ -69,7 +69,7 @@ pub(crate) fn of_frame(file: &Path, frame: &Frame) -> Owner {
     if is_library(file) {
         return Owner::Library;
     }
-    if has_file_name(file, &C_LIBRARY) {
+    if is_c_library(file) {
         return Owner::System;
     }
 
@@ -109,6 +109,11 @@ pub(crate) fn is_routine(name: &str) -> bool {
 /// Returns true if all code of a file is the library's.
 pub(crate) fn is_library(file: &Path) -> bool {
     has_file_name(file, &[LIBRARY])
+}
+
+/// Returns true if all code of a file is the C library's.
+pub(crate) fn is_c_library(file: &Path) -> bool {
+    has_file_name(file, &C_LIBRARY)
 }
 
 fn has_file_name(file: &Path, starts: &[&str]) -> bool {

@@ -1,5 +1,8 @@
 //! Reads the symbol tables and the debug information of the files of this process.
 
+#[cfg(test)]
+mod tests;
+
 use crate::called::Memory;
 use crate::files::{FilePosition, Headers, Maps};
 use crate::frame::{Frame, Line, Owner};
@@ -23,22 +26,44 @@ struct CodeFile {
 impl Symbols {
     /// Returns the frames of a stack of this process, innermost first. Reading the debug
     /// information of a large program may take seconds.
+    ///
+    /// The functions of the C library outside all functions whose line is known have no names: no
+    /// message needs those that have called `main` or the function of a thread, and the debug
+    /// information of the C library, which is large, is then mostly not read.
     pub fn frames(&mut self, stack: &Stack) -> Vec<Frame> {
         let maps = Maps::read();
+        let positions: Vec<_> = stack
+            .addresses()
+            .iter()
+            .map(|&address| maps.find(address))
+            .collect();
+
         let mut frames = Vec::new();
-        // Code that is in no file, such as that of the kernel or of a compiler at run time, has a
-        // frame without a name.
-        for &address in stack.addresses() {
-            frames.push(match maps.find(address) {
+        for position in &positions {
+            frames.push(match position {
                 Some(position) => FileFrames {
                     is_shared: is_shared_library(position.path),
-                    frames: self.frames_at_offset(&position),
+                    frames: if owner::is_c_library(position.path) {
+                        vec![nameless(position.path)]
+                    } else {
+                        self.frames_at_offset(position)
+                    },
                 },
+                // Code that is in no file, such as that of the kernel or of a compiler at run time.
                 None => FileFrames {
                     is_shared: false,
                     frames: vec![nameless(Path::new(""))],
                 },
             });
+        }
+
+        let n_inside = frames.iter().rposition(FileFrames::has_line).unwrap_or(0);
+        for (of_address, position) in frames.iter_mut().zip(&positions).take(n_inside) {
+            if let Some(position) = position
+                && owner::is_c_library(position.path)
+            {
+                of_address.frames = self.frames_at_offset(position);
+            }
         }
 
         give_to_system(&mut frames);
@@ -182,6 +207,11 @@ struct FileFrames {
 }
 
 impl FileFrames {
+    /// Returns true if the line of a frame is known.
+    fn has_line(&self) -> bool {
+        self.frames.iter().any(|frame| frame.line.is_some())
+    }
+
     /// Returns the owner of the outermost frame.
     fn owner(&self) -> Option<Owner> {
         self.frames.last().map(|frame| frame.owner)

@@ -10,7 +10,11 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::os::fd::AsRawFd;
 use std::process::exit;
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::Duration;
+
+/// The time between two looks whether a loss was reported.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 const START: RemoteAddr = RemoteAddr {
     segment: Segment::Heap,
@@ -133,7 +137,7 @@ fn leave_descriptors(more: u64) {
 fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
     let tuning = Tuning {
-        refuse_limit: Duration::from_secs(4),
+        refuse_limit: Duration::from_secs(1),
         ..Tuning::default()
     };
     let mut heap = vec![0u64; 512];
@@ -159,7 +163,7 @@ fn one_place_left(member: &Member) {
         }
         _ => {
             while losses().is_empty() {
-                std::thread::yield_now();
+                sleep(POLL_INTERVAL);
             }
 
             let text = losses()[0].to_string();
@@ -246,7 +250,7 @@ fn no_descriptor_to_accept_with(member: &Member) {
     leave_descriptors(0);
     member.barrier();
     while losses().is_empty() {
-        std::thread::yield_now();
+        sleep(POLL_INTERVAL);
     }
 
     let text = losses()[0].to_string();

@@ -201,6 +201,7 @@ fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test::first::{self, FIRST};
 
     #[test]
     fn every_fault_fits_the_code() {
@@ -209,6 +210,31 @@ mod tests {
             let source = fs::read_to_string(workspace.root.join(&mutant.file));
             let faulty = mutant.apply(&source.expect("a file of the repository"));
             assert!(faulty.is_ok(), "{}", faulty.unwrap_err());
+        }
+    }
+
+    /// Its unit tests are those of all packages of users but the one that [`first::selection`]
+    /// leaves out.
+    #[test]
+    fn the_first_tier_finds_every_fault() {
+        let workspace = Workspace::open().expect("a workspace");
+        let dir_of = |name: &String| {
+            let package = workspace.packages.iter().find(|known| known.name == *name);
+            &package.expect("a package of the workspace").dir
+        };
+        for mutant in listed().expect("lists of faults") {
+            let is_found = match mutant.finder.arguments.as_slice() {
+                [_, package, kind, ..] if kind != "--test" => {
+                    !first::selection().without.contains(&package.as_str())
+                }
+                [_, package, _, program, filter @ ..] => FIRST.iter().any(|part| {
+                    part.dir == dir_of(package)
+                        && part.program == program
+                        && filter.concat().contains(part.name)
+                }),
+                _ => false,
+            };
+            assert!(is_found, "{}", mutant.title);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod bare;
 mod docs;
-mod first;
+pub mod first;
 mod fuzz;
 mod ordinary;
 mod sanitizer;

@@ -3,14 +3,14 @@
 //! repository.
 
 use anyhow::{Result, bail};
-use task_support::workspace::Workspace;
+use task_support::workspace::{Packages, Workspace};
 use task_support::{installation, process};
 
 use crate::codegen::{self, CodegenFlags};
 use crate::runner::{
     self, StepFlags, StepOutcome, Suites, TestSession, TestStep, Tier, of_task, passed, step,
+    tests_the_prefix,
 };
-use crate::test::steps;
 use crate::tidy;
 
 /// The steps of `cargo xtask check`.
@@ -19,7 +19,7 @@ pub const CHECK: &[TestStep] = &[
     step("tidy", tidy),
     step("clippy", clippy),
     step("generated", generated),
-    step("tools", steps::tools),
+    step("tools", tools),
 ];
 
 /// The manifest of the fuzz targets, which are a workspace of their own.
@@ -72,4 +72,15 @@ fn clippy(session: &TestSession) -> Result<StepOutcome> {
 
 fn generated(_: &TestSession) -> Result<StepOutcome> {
     of_task(codegen::run(&CodegenFlags { check: true }))
+}
+
+/// Runs the tests of what only developers of this repository use, except those of the installed
+/// prefix.
+fn tools(session: &TestSession) -> Result<StepOutcome> {
+    session
+        .suites
+        .choose(&session.workspace, Packages::Tools, |program| {
+            !tests_the_prefix(program)
+        })?
+        .run()
 }

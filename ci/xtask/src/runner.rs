@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-pub use suites::{Run, SHMEM_C, Suites, TestSession, Tier};
+pub use suites::{Run, SHMEM_C, Suites, TestSession, Tier, XTASK, tests_the_prefix};
 pub use tools::{
     StepOutcome, fetch_crates, install_miri, install_rust, install_target, of_task, passed, tally,
 };

@@ -6,7 +6,7 @@ pub mod first;
 mod fuzz;
 mod ordinary;
 mod sanitizer;
-pub mod steps;
+mod steps;
 
 use anyhow::{Result, bail};
 use task_support::installation::TEST_PREFIX;

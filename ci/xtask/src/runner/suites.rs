@@ -30,6 +30,9 @@ const PROGRAMS_AT_ONCE: usize = 4;
 /// The package whose test programs take the longest.
 pub const SHMEM_C: &str = "crates/shmem-c";
 
+/// The package of the tasks, whose integration tests are those of the installed prefix.
+pub const XTASK: &str = "ci/xtask";
+
 /// The number of programs whose times are printed.
 const SHOWN: usize = 10;
 
@@ -108,6 +111,11 @@ impl Suites {
         }
         Ok(run)
     }
+}
+
+/// Returns true if a test program of what only developers use tests the installed prefix.
+pub fn tests_the_prefix(program: &TestProgram) -> bool {
+    program.is_integration && program.dir == XTASK
 }
 
 /// A test program that is ready to run.

@@ -20,8 +20,8 @@ use super::first::FIRST;
 use super::sanitizer;
 use crate::mutants::{self, MutantsFlags};
 use crate::runner::{
-    Run, SHMEM_C, StepOutcome, TestSession, Tier, install_miri, install_rust, install_target,
-    of_task, passed, tally,
+    Run, SHMEM_C, StepOutcome, TestSession, Tier, XTASK, install_miri, install_rust,
+    install_target, of_task, passed, tally, tests_the_prefix,
 };
 use crate::verbs::{self, VerbsFlags};
 use crate::{benches, bindings, book, symbols};
@@ -125,7 +125,6 @@ const SHMEM_PERF: &str = "launcher/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 const FAULTS: &str = "ci/faults";
-const XTASK: &str = "ci/xtask";
 
 /// The packages whose integration tests take minutes. These have steps of their own in
 /// `--providers`; the step `tests` runs only the unit tests of these packages.
@@ -158,22 +157,8 @@ pub fn tests(session: &TestSession) -> Result<StepOutcome> {
         program.is_integration && WITH_LONG_SUITES.contains(&program.dir.as_str())
     };
     suites(session, |program| !is_long(program))?
-        .and(suites_of(session, Packages::Tools, is_of_prefix)?)
+        .and(suites_of(session, Packages::Tools, tests_the_prefix)?)
         .and(suites_of(session, Packages::Apart, |_| true)?)
-        .run()
-}
-
-/// Returns true if a test program of the tasks tests the installed prefix.
-fn is_of_prefix(program: &TestProgram) -> bool {
-    program.is_integration && program.dir == XTASK
-}
-
-/// Runs the tests of what only developers of this repository use.
-pub fn tools(session: &TestSession) -> Result<StepOutcome> {
-    let wanted = |program: &TestProgram| !is_of_prefix(program);
-    session
-        .suites
-        .choose(&session.workspace, Packages::Tools, wanted)?
         .run()
 }
 

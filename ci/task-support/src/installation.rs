@@ -311,8 +311,8 @@ impl Installer<'_> {
         self.strip(&installed)
     }
 
-    /// Returns the compiler with the arguments by which any library's oshcc builds shmem-perf of its
-    /// `parts`.
+    /// Returns the compiler with the arguments by which any library's oshcc builds shmem-perf of
+    /// its `parts`.
     fn perf_compiler(&self, parts: &Path) -> Result<Command> {
         let arguments = self.read(PERF_SOURCES, PERF_ARGUMENTS)?;
         let mut compiler = self.tools.compiler();

@@ -1,4 +1,4 @@
-//! The tasks of the program in the directory `benches`, which is built when one of them is called, so
+//! The tasks of the program in the directory `benches`. It is built when one of them is called, so
 //! that the other tasks do not wait for what it depends on.
 
 use std::ffi::OsString;

@@ -2,8 +2,8 @@
 //! releases.
 //!
 //! A task calls programs (cargo, compilers, oshrun) and reports; it does not depend on the
-//! library's code. What a new user calls first is here, too: this program depends on little, so that
-//! it is built in seconds. The tasks that measure are those of [another program](benches).
+//! library's code. What a new user calls first is here, too: this program depends on little, so
+//! that it is built in seconds. The tasks that measure are those of [another program](benches).
 #![forbid(unsafe_code)]
 
 mod benches;

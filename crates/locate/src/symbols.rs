@@ -27,9 +27,9 @@ impl Symbols {
     /// Returns the frames of a stack of this process, innermost first. Reading the debug
     /// information of a large program may take seconds.
     ///
-    /// The functions of the C library outside all functions whose line is known have no names: no
-    /// message needs those that have called `main` or the function of a thread, and the debug
-    /// information of the C library, which is large, is then mostly not read.
+    /// Functions of the C library that have called all functions whose line is known have no names.
+    /// They have called `main` or the function of a thread, and no message needs them. So the debug
+    /// information of the C library, which is large, is mostly not read.
     pub fn frames(&mut self, stack: &Stack) -> Vec<Frame> {
         let maps = Maps::read();
         let positions: Vec<_> = stack

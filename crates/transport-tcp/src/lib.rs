@@ -8,8 +8,8 @@
 //!   `rushmem-transport` orders, batches and completes;
 //! - `progress` is the driver of the service thread; `serving` serves peers, `service` is the state
 //!   of that, and `expected` predicts which peer sends next;
-//! - `shared` is the state that all wires share: the peers and the `link` to each of them; `connect`
-//!   makes connections, and `establishment` ensures that two PEs have only one;
+//! - `shared` is the state that all wires share: the peers and the `link` to each of them;
+//!   `connect` makes connections, and `establishment` ensures that two PEs have only one;
 //! - `receiving` has the segments, replies and buffers that connections need to receive, and writes
 //!   received bytes in whole words;
 //! - `connection` is one end of a connection, which queues and sends the requests of this PE:

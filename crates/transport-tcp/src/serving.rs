@@ -214,8 +214,8 @@ impl SharedState {
         }
     }
 
-    /// Reports that this PE cannot use its network, if it is the cause of this error on a connection
-    /// of PE `pe` that is not open yet. An error that the peer or the path causes is no loss, since
+    /// Reports that this PE cannot use its network, if that is the cause of this error on a
+    /// connection of PE `pe` that is not open yet. An error that the peer or the path causes is no loss, since
     /// nothing was sent on the connection, and another one can be made.
     fn lose_by(&self, pe: Pe, error: &io::Error) {
         if !is_of_peer(error) {

@@ -1,8 +1,8 @@
 //! The integration tests of the first tier: those that find most mistakes for their time. The unit
 //! tests of all packages of users run with them.
 //!
-//! `cargo xtask mutants` has faults that were drawn at random, and names a test that finds each. All
-//! of these tests are in the first tier.
+//! `cargo xtask mutants` puts faults into the code, and names a test that finds each. All of these
+//! tests are in the first tier.
 
 use task_support::workspace::Selection;
 

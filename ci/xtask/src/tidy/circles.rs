@@ -27,8 +27,8 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Returns the files of each crate that is no test, by the directory of its lib.rs or main.rs, which
-/// ends in `/`.
+/// Returns the files of each crate that is no test, by the directory of its lib.rs or main.rs,
+/// which ends in `/`.
 fn crates(tree: &Tree) -> BTreeMap<&str, Vec<&File>> {
     let mut crates: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
     for file in &tree.files {

@@ -4,8 +4,8 @@ use task_support::workspace::{Dependency, Package};
 
 use super::tree::Tree;
 
-/// The directories at the top, from the lowest to the highest: a crate imports others of its own one
-/// and of those below it.
+/// The directories at the top, from the lowest to the highest. A crate imports crates of its own
+/// directory and of lower ones.
 const FLOORS: [&str; 5] = ["sys", "crates", "launcher", "ci", "benches"];
 
 /// For each crate, by its directory, the directories of the crates of this repository on which it

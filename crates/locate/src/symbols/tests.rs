@@ -1,4 +1,4 @@
-//! A stack on which the C library is called and has called.
+//! Names on a stack in which the program has called the C library, which has called the program.
 #![allow(unsafe_code)]
 
 use super::*;

@@ -111,7 +111,7 @@ pub fn make_for_block(job: &Job, start: *const u8, nbytes: usize, for_amos: bool
     make(job.memory, &job.settings, job.me, pages);
 }
 
-/// Returns the part of a block that is not below `done`, up to which earlier blocks have huge pages.
+/// Returns the part of a block that is not below `done`, the end of earlier blocks with huge pages.
 fn rest_of_block(start: usize, nbytes: usize, done: usize) -> Range<usize> {
     start.max(done)..start + nbytes
 }

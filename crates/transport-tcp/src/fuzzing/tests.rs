@@ -111,7 +111,7 @@ fn request(random: &mut Random, number: &mut u32) -> Vec<u8> {
     frame(random, request.encode(), &body)
 }
 
-/// Returns the answer to a request whose kind this byte selects; empty if the request has no answer.
+/// Returns the answer to a request whose kind this byte selects, or no bytes if it has none.
 fn reply(random: &mut Random, byte: u8) -> Vec<u8> {
     let nbytes = usize::from(byte) * 8;
     let (reply, body) = match byte % 3 {

@@ -1,5 +1,5 @@
-//! Unit tests of the wire format: frames are decoded as they were encoded, and small bodies are passed on
-//! whole, however the stream is cut.
+//! Unit tests of the wire format: frames are decoded as they were encoded, and small bodies are
+//! passed on whole, however the stream is cut.
 
 use crate::addresses::Address;
 use crate::proto::frame::HEAD;

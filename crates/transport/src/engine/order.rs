@@ -18,8 +18,8 @@
 //!
 //! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
 //! and waits for the acknowledgments, the flushes and all answers. A wire that orders everything is
-//! not flushed: a request asks for an acknowledgment, which also covers the writes before it, unless
-//! the data of a later get have covered them.
+//! not flushed. A request asks for an acknowledgment, which also covers the writes before it. None
+//! is sent if the data of a later get have covered them.
 
 use super::acks::RequestOrder;
 use super::origin::Origin;
@@ -87,8 +87,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Asks a PE to acknowledge all requests to it and, over a wire that orders everything, all
-    /// writes, unless it was asked already. The batch for the PE asks, if there is one, otherwise an
-    /// empty request.
+    /// writes, unless it was asked already. The batch for the PE asks, if there is one, otherwise
+    /// an empty request.
     fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
         if self.batcher.has_any(pe) {
             self.send_batch(pe, RequestOrder::Asking)
@@ -99,8 +99,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Returns true if the wire orders everything, and nothing that is answered has followed the last
-    /// write to a PE.
+    /// Returns true if the wire orders everything, and nothing that is answered has followed the
+    /// last write to a PE.
     fn has_uncovered_writes(&self, pe: Pe) -> bool {
         self.caps.order == StreamOrder::Everything && self.routes[pe].is_dirty
     }

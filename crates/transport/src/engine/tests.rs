@@ -540,8 +540,8 @@ fn nothing_waits_after_a_fence_where_the_wire_orders_everything() {
     );
 }
 
-/// A request that follows the writes asks for the acknowledgment, which covers them. It is the batch,
-/// if there is one.
+/// A request that follows the writes asks for the acknowledgment, which covers them. If there is a
+/// batch, it is this request.
 #[test]
 fn a_quiet_sends_one_request_where_the_wire_orders_everything() {
     for is_batched in [false, true] {

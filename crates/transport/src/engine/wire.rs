@@ -332,8 +332,8 @@ pub trait Wire: Send + Sized {
     }
 
     /// Returns true if nothing is in flight to a PE and its last flush has ended. Over a wire that
-    /// [orders everything](StreamOrder::Everything), called once all writes to the PE are known to
-    /// be complete.
+    /// [orders everything](StreamOrder::Everything), the engine calls it when it knows that all
+    /// writes to the PE are complete.
     fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
     /// Returns how many operations are in flight.

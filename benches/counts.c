@@ -31,6 +31,7 @@ int main(int argc, char **argv)
     shmem_init();
     const int pe = shmem_n_pes() - 1;
     long *word = shmem_calloc(1, sizeof *word);
+    long *source = shmem_calloc(1, sizeof *source);
     if (strcmp(routine, "shmem_long_p") == 0) {
         CALL(shmem_long_p(word, i, pe));
     } else if (strcmp(routine, "shmem_long_g") == 0) {
@@ -43,11 +44,24 @@ int main(int argc, char **argv)
         CALL(shmem_getmem(&local, word, sizeof local, pe));
     } else if (strcmp(routine, "shmem_barrier_all") == 0) {
         CALL(shmem_barrier_all());
+    } else if (strcmp(routine, "shmem_long_sum_reduce") == 0) {
+        CALL(shmem_long_sum_reduce(SHMEM_TEAM_WORLD, word, source, 1));
+    } else if (strcmp(routine, "shmem_long_broadcast") == 0) {
+        CALL(shmem_long_broadcast(SHMEM_TEAM_WORLD, word, source, 1, 0));
+    } else if (strcmp(routine, "shmem_long_fcollect") == 0) {
+        CALL(shmem_long_fcollect(SHMEM_TEAM_WORLD, word, source, 1));
+    } else if (strcmp(routine, "shmem_long_wait_until") == 0) {
+        CALL(shmem_long_wait_until(word, SHMEM_CMP_EQ, 0));
+    } else if (strcmp(routine, "shmem_team_my_pe") == 0) {
+        CALL(sink = shmem_team_my_pe(SHMEM_TEAM_WORLD));
+    } else if (strcmp(routine, "shmem_set_lock") == 0) {
+        CALL(shmem_set_lock(word); shmem_clear_lock(word));
     } else {
         fprintf(stderr, "counts: it knows no routine %s\n", routine);
         shmem_global_exit(2);
     }
     (void)sink;
+    shmem_free(source);
     shmem_free(word);
     shmem_finalize();
     return 0;

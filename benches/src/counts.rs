@@ -58,9 +58,17 @@ const ROUTINES: [Routine; 5] = [
         in_rust: &["rust_fetch_add", "rust_fetch_add_stored"],
     },
 ];
-/// A routine that may wait, counted in a job of one PE. It is not compared with its Rust form,
-/// which checks more.
-const BARRIER: &str = "shmem_barrier_all";
+/// Routines that may wait, and one of teams, counted in a job of one PE. They are not compared with
+/// their Rust forms, which check more.
+const OF_TEAMS_AND_WAITS: [&str; 7] = [
+    "shmem_barrier_all",
+    "shmem_long_sum_reduce",
+    "shmem_long_broadcast",
+    "shmem_long_fcollect",
+    "shmem_long_wait_until",
+    "shmem_team_my_pe",
+    "shmem_set_lock",
+];
 const SOURCE: &str = "benches/counts.c";
 /// The program that makes operations through the Rust interface.
 const IN_RUST: &str = "counts";
@@ -168,7 +176,9 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
             counts.push(count_on_node(workspace, &rust, operation)?);
         }
     }
-    counts.push(count_on_node(workspace, &c, BARRIER)?);
+    for routine in OF_TEAMS_AND_WAITS {
+        counts.push(count_on_node(workspace, &c, routine)?);
+    }
 
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::copy_provider(workspace, release.file("libstrict_fabric.so")?)?;

@@ -6,7 +6,7 @@
 //! applies them to the memory that the node shares.
 #![allow(unsafe_code)]
 
-use crate::net::flags;
+use crate::links;
 use crate::net::network::{LIBRARY_CALL, is_loss_of_peer, launcher_grace};
 use crate::sync::long_wait;
 use rushmem_pe::job::{self, Job};
@@ -103,9 +103,13 @@ impl Host for ProcessHost {
     fn arrived(&self, place: u8) {
         if place == 0 {
             // The memory of this PE has changed.
-            flags::ring_own();
+            // Without a job, as while the machine is diagnosed, there are no areas, and no thread
+            // sleeps.
+            if let Some(links) = links::known() {
+                links.area.ring_own();
+            }
         } else if let Some(member) = member(place) {
-            flags::area().ring(member.pe);
+            links::of_process().area.ring(member.pe);
         }
     }
 
@@ -123,10 +127,9 @@ impl Host for ProcessHost {
 
     fn report_wait(&self) -> Box<dyn WaitReport> {
         // Without a job, as while the machine is diagnosed, there is no status.
-        if flags::exist() {
-            Box::new(long_wait::wait_for_operations())
-        } else {
-            Box::new(Unreported)
+        match links::known() {
+            Some(links) => Box::new(long_wait::wait_for_operations(links)),
+            None => Box::new(Unreported),
         }
     }
 

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod host;
+pub mod links;
 pub mod net;
 pub mod observers;
 pub mod status;

@@ -7,13 +7,12 @@
 //! waiting. `rushmem_explain::status_slot` has the format of the slot, from which a reader gets a
 //! whole status or none without the help of this PE.
 
+pub(crate) mod content;
 pub mod machine;
 pub mod polled_calls;
 
-use crate::access::endpoints::endpoints;
-use crate::net::flags;
-use crate::net::network;
-use crate::sync::lock_turns::lock_turns;
+use crate::links::Links;
+use content::{LOCATED_OBSERVED, NumberedWait, StatusContent};
 use rushmem_explain::process::pid_namespace;
 use rushmem_explain::status::{
     AwaitedObject, Finalizing, InFlight, MAX_LISTED, Poll, Search, Stage, Status,
@@ -23,94 +22,48 @@ use rushmem_explain::status_slot;
 use rushmem_pe::call::Call;
 use rushmem_pe::call::location::{self, CapturedCall};
 use rushmem_pe::call::stack;
-use rushmem_pe::job;
 use rushmem_pe::memory::symmetric_location;
 use rushmem_pe::process::time::nanoseconds;
 use rushmem_system::lock::lock;
-use std::sync::Mutex;
 use std::time::Duration;
 
-/// The duration after which the status of the first wait also says where in the program the call
-/// is. Reading the debug information for that may take seconds of CPU time, which a wait that is
-/// only slow must not cost.
-const LOCATED: Duration = Duration::from_secs(5);
-
-/// The same duration, for every wait, in a job with `SHMEM_STATS`, `SHMEM_TRACE` or the record of
-/// last writes: its user wants to know the lines of calls, and accepts what they cost.
-const LOCATED_OBSERVED: Duration = Duration::from_secs(1);
-
-/// The part of the status that calls change one by one, and the duration after which a wait says
-/// more. The rest is collected whenever the status is written.
-struct StatusContent {
-    pid_namespace: u64,
-    stage: Stage,
-    waits: Vec<NumberedWait>,
-    /// The number of waits so far, which is the number of the last one.
-    count: u64,
-    /// The operations in flight over the network, if they are known.
-    in_flight: Option<InFlight>,
-    finalizing: Option<Finalizing>,
-    /// True if SIGURG makes this PE look for a call that it repeats (`polled_calls`).
-    finds_polls: bool,
-    poll: Option<Poll>,
-    /// The duration after which the status of a wait also says where in the program the call is. It
-    /// is doubled with each such wait, since reading the debug information may take a second of a
-    /// CPU. [`LOCATED_OBSERVED`] stays as it is.
-    located: Duration,
-}
-
-struct NumberedWait {
-    number: u64,
-    wait: Wait,
-}
-
-static WRITTEN: Mutex<StatusContent> = Mutex::new(StatusContent {
-    pid_namespace: 0,
-    stage: Stage::Starting,
-    waits: Vec::new(),
-    count: 0,
-    in_flight: None,
-    finalizing: None,
-    finds_polls: false,
-    poll: None,
-    located: LOCATED,
-});
-
 /// Writes the first status, once the memory of the node is mapped.
-pub fn begin() {
-    change(|written| written.pid_namespace = pid_namespace().unwrap_or(0));
+pub fn begin(links: &Links) {
+    change(links, |written| {
+        written.pid_namespace = pid_namespace().unwrap_or(0)
+    });
 }
 
 /// Writes to the status that this PE enters a stage.
-pub fn enter(stage: Stage) {
-    change(|written| written.stage = stage);
+pub fn enter(links: &Links, stage: Stage) {
+    change(links, |written| written.stage = stage);
 }
 
 /// Writes to the status that this PE is in finalize, with the collectives that it has entered;
 /// `None` when all PEs have entered finalize.
-pub fn set_finalizing(finalizing: Option<Finalizing>) {
-    change(|written| written.finalizing = finalizing);
+pub fn set_finalizing(links: &Links, finalizing: Option<Finalizing>) {
+    change(links, |written| written.finalizing = finalizing);
 }
 
 /// Writes to the status that this PE looks for a call that it repeats when it is asked to.
-pub fn set_finds_polls() {
-    change(|written| written.finds_polls = true);
+pub fn set_finds_polls(links: &Links) {
+    change(links, |written| written.finds_polls = true);
 }
 
 /// Writes to the status which operations a thread waits for, as the transport has named them.
-pub(crate) fn set_in_flight(in_flight: InFlight) {
-    change(|written| written.in_flight = Some(in_flight));
+pub(crate) fn set_in_flight(links: &Links, in_flight: InFlight) {
+    change(links, |written| written.in_flight = Some(in_flight));
 }
 
 /// Writes to the status a call that this PE repeats.
-fn set_poll(poll: Poll) {
-    change(|written| written.poll = Some(poll));
+fn set_poll(links: &Links, poll: Poll) {
+    change(links, |written| written.poll = Some(poll));
 }
 
 /// Adds the place in the program of the repeated call that was found at this time, unless another
 /// one has been found since.
-fn add_place_of_poll(found_at: u64, place: Option<String>) {
-    change(|written| {
+fn add_place_of_poll(links: &Links, found_at: u64, place: Option<String>) {
+    change(links, |written| {
         if let Some(poll) = &mut written.poll
             && poll.at == found_at
         {
@@ -121,16 +74,16 @@ fn add_place_of_poll(found_at: u64, place: Option<String>) {
 }
 
 /// Changes the content of the status, and writes the status.
-fn change<R>(change: impl FnOnce(&mut StatusContent) -> R) -> R {
-    let mut written = lock(&WRITTEN);
+fn change<R>(links: &Links, change: impl FnOnce(&mut StatusContent) -> R) -> R {
+    let mut written = lock(&links.status);
     let result = change(&mut written);
-    write(&written);
+    write(links, &written);
     result
 }
 
-fn write(written: &StatusContent) {
+fn write(links: &Links, written: &StatusContent) {
     // Without a network nothing is in flight: a call returns after its stores.
-    let in_flight = if network::is_open() {
+    let in_flight = if links.network.is_open() {
         written.in_flight.clone()
     } else {
         Some(InFlight::default())
@@ -142,26 +95,22 @@ fn write(written: &StatusContent) {
         stage: written.stage,
         waits: written.waits.iter().map(|one| one.wait.clone()).collect(),
         further_waits: Vec::new(),
-        held_locks: held_locks(),
+        held_locks: held_locks(links),
         in_flight,
         finalizing: written.finalizing.clone(),
         finds_polls: written.finds_polls,
         poll: written.poll.clone(),
-        checks: job::known().is_some_and(|job| job.settings.checks()),
+        checks: links.job.settings.checks(),
     };
-    flags::area().write_status(&status_slot::encode(&status));
+    links.area.write_status(&status_slot::encode(&status));
 }
 
 /// Returns the locations of the locks that this PE holds.
-fn held_locks() -> Vec<SymmetricLocation> {
-    let Some(job) = job::known() else {
-        return Vec::new();
-    };
-
+fn held_locks(links: &Links) -> Vec<SymmetricLocation> {
     let mut locations = Vec::new();
-    for lock in lock_turns().held().into_iter().take(MAX_LISTED) {
+    for lock in links.lock_turns.held().into_iter().take(MAX_LISTED) {
         let word = std::ptr::with_exposed_provenance(lock.address);
-        locations.push(symmetric_location::of_word(job, word, lock.nbytes));
+        locations.push(symmetric_location::of_word(&links.job, word, lock.nbytes));
     }
     locations
 }
@@ -176,6 +125,7 @@ pub struct WaitDescription {
 
 /// A wait in the status, which is removed when this is dropped.
 pub struct ShownWait {
+    links: &'static Links,
     number: u64,
 }
 
@@ -184,7 +134,7 @@ impl ShownWait {
     /// allocated. Another thread finds both locations in the debug information and adds them to the
     /// status, unless the wait has ended by then.
     pub fn locate(&self) {
-        let number = self.number;
+        let ShownWait { links, number } = *self;
         let call = CapturedCall::capture();
         // The native stack does not show the line of a Python program, so equal stacks may be of
         // different calls.
@@ -194,7 +144,7 @@ impl ShownWait {
             Some(stack::digest_of_program())
         };
 
-        let begun = change_wait(number, |wait| {
+        let begun = change_wait(links, number, |wait| {
             let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
             // Only this PE knows where the block was allocated, so it does not wait for the search
             // of another PE.
@@ -221,7 +171,7 @@ impl ShownWait {
             });
             let allocated_at = allocation.and_then(|stack| location::locate_on_stack(&stack));
 
-            change_wait(number, |wait| {
+            change_wait(links, number, |wait| {
                 wait.called_at = called_at;
                 wait.allocated_at = allocated_at.map(|place| place.to_string());
                 wait.search = search.map(|search| Search {
@@ -234,13 +184,13 @@ impl ShownWait {
 
     /// Writes what the thread waits for now.
     pub(crate) fn set_subject(&self, subject: AwaitedObject) {
-        change_wait(self.number, |wait| wait.subject = subject);
+        change_wait(self.links, self.number, |wait| wait.subject = subject);
     }
 }
 
 impl Drop for ShownWait {
     fn drop(&mut self) {
-        change(|written| {
+        change(self.links, |written| {
             written.waits.retain(|one| one.number != self.number);
             // The thread may issue new operations.
             written.in_flight = None;
@@ -250,7 +200,7 @@ impl Drop for ShownWait {
 
 /// Adds to the status a wait that began at `since`, in nanoseconds.
 #[cold]
-pub fn show(since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
+pub fn show(links: &'static Links, since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let wait = Wait {
         thread,
@@ -261,23 +211,23 @@ pub fn show(since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
         since,
         subject,
     };
-    change(|written| {
+    change(links, |written| {
         written.count += 1;
         let number = written.count;
         written.waits.push(NumberedWait { number, wait });
-        ShownWait { number }
+        ShownWait { links, number }
     })
 }
 
 /// Has each wait show where in the program it is, once it has lasted for a second.
-pub fn locate_waits() {
-    lock(&WRITTEN).located = LOCATED_OBSERVED;
+pub fn locate_waits(links: &Links) {
+    lock(&links.status).located = LOCATED_OBSERVED;
 }
 
 /// Returns true if a wait that has lasted this long must now show where in the program it is. Then
 /// also doubles the duration for later waits, unless it is [`LOCATED_OBSERVED`].
-pub(crate) fn begin_locating(lasted: Duration) -> bool {
-    let mut written = lock(&WRITTEN);
+pub(crate) fn begin_locating(links: &Links, lasted: Duration) -> bool {
+    let mut written = lock(&links.status);
     let is_long = lasted >= written.located;
     if is_long && written.located != LOCATED_OBSERVED {
         written.located *= 2;
@@ -286,27 +236,27 @@ pub(crate) fn begin_locating(lasted: Duration) -> bool {
 }
 
 /// Changes a wait in the status. Returns `None`, and changes nothing, if the wait has ended.
-fn change_wait<R>(number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
-    let mut written = lock(&WRITTEN);
+fn change_wait<R>(links: &Links, number: u64, change: impl FnOnce(&mut Wait) -> R) -> Option<R> {
+    let mut written = lock(&links.status);
     let found = written.waits.iter_mut().find(|one| one.number == number)?;
     let result = change(&mut found.wait);
-    write(&written);
+    write(links, &written);
     Some(result)
 }
 
 /// Writes to the status which operations are in flight over the network. Returns true if there are
 /// any, so that the status must be updated soon.
-pub(crate) fn show_in_flight() -> bool {
-    if !network::is_open() {
+pub(crate) fn show_in_flight(links: &Links) -> bool {
+    if !links.network.is_open() {
         return false;
     }
 
-    let in_flight = endpoints().in_flight().map(|by_pe| InFlight {
+    let in_flight = links.endpoints.in_flight().map(|by_pe| InFlight {
         n: by_pe.values().sum(),
         targets: by_pe.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),
         more: by_pe.len() > MAX_LISTED,
     });
     let is_any = in_flight.as_ref().is_some_and(|in_flight| in_flight.n > 0);
-    change(|written| written.in_flight = in_flight);
+    change(links, |written| written.in_flight = in_flight);
     is_any
 }

@@ -11,6 +11,7 @@ pub mod members;
 pub mod mpi;
 
 use crate::call::{Call, fail};
+use crate::memory::address::{AddressMap, Images};
 use crate::process::{inits, is_child};
 use crate::settings::Settings;
 use core::ffi::c_int;
@@ -18,7 +19,7 @@ use rushmem_bootstrap::{JobSession, NodeMap};
 use rushmem_collectives::choice::Table;
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_system::lock::lock;
-use rushmem_transport::Pe;
+use rushmem_transport::{Pe, Segment};
 use std::ptr::from_ref;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -35,6 +36,10 @@ pub struct Job {
     pub has_statics_apart: bool,
     /// True if no other PE shares memory with this one.
     pub is_alone_on_node: bool,
+    /// How this PE finds the copies of its symmetric bytes on the PEs of its node.
+    pub map: &'static AddressMap,
+    /// The images of the heap and of the static data.
+    pub images: [&'static Images; 2],
     /// The symmetric memory of the PEs of this machine.
     pub memory: &'static NodeMemory,
     /// The allocator of the heap, while the library is initialized.
@@ -67,6 +72,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// Returns the images of the heap or of the static data.
+    pub(crate) fn images(&self, segment: Segment) -> &'static Images {
+        self.images[usize::from(segment == Segment::Static)]
+    }
+
     /// Locks the allocator, which exists while the library is initialized.
     pub fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
         lock(&self.allocator)
@@ -78,7 +88,8 @@ impl Job {
     }
 }
 
-static JOB: OnceLock<Job> = OnceLock::new();
+/// The job of the PE of this process, for the exported calls and for handlers.
+static JOB: OnceLock<&'static Job> = OnceLock::new();
 
 /// Returns the job. Ends it with an error if the library is not initialized.
 #[inline]
@@ -89,8 +100,9 @@ pub fn require(call: Call) -> &'static Job {
     }
 }
 
+/// Ends the job with an error: the library is not initialized.
 #[cold]
-fn not_initialized(call: Call) -> ! {
+pub fn not_initialized(call: Call) -> ! {
     match JOB.get() {
         _ if is_child() => refuse_child(call),
         None => fail!(call, "called before shmem_init; call shmem_init first"),
@@ -147,12 +159,13 @@ pub fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
 /// Returns the job once the first init has joined it, also after the last finalize.
 #[inline]
 pub fn known() -> Option<&'static Job> {
-    JOB.get()
+    JOB.get().copied()
 }
 
-/// Sets the job, in the first init.
-pub fn set(job: Job) -> &'static Job {
-    JOB.get_or_init(|| job)
+/// Sets the job of the PE of this process, in the first init.
+pub fn set(job: &'static Job) {
+    // This cannot fail: only the first init joins the job.
+    let _ = JOB.set(job);
 }
 
 /// The table by which algorithms of collectives are chosen. Every collective reads it, so it has a

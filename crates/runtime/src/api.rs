@@ -8,6 +8,7 @@ pub mod ctx;
 pub mod heap;
 pub mod lock;
 pub mod queries;
+pub mod requests;
 pub mod rma;
 pub mod signal;
 pub mod team;

@@ -27,15 +27,18 @@ mod coll;
 mod diagnosis;
 mod exit;
 mod message_purpose;
+mod own_pe;
 mod reports;
+#[cfg(test)]
+mod several_pes;
 mod start;
 mod teams;
 #[cfg(test)]
 mod two_jobs;
 
-pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
+pub use api::{amo, ctx, heap, local, lock, requests, rma, signal, team, wait};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, nonblocking, private, requests, step};
+pub use coll::{alltoallv, collectives, combine, nonblocking, private, step};
 pub use diagnosis::crash;
 pub use rushmem_communication::access::contexts::{Context, DefaultContext, PeArgument};
 pub use rushmem_communication::access::order;

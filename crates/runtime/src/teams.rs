@@ -3,5 +3,6 @@
 
 pub(crate) mod active_set;
 pub(crate) mod agreement;
+pub(crate) mod checked_group;
 pub(crate) mod registry;
 pub(crate) mod team;

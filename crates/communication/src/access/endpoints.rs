@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
 /// The endpoints of this PE.
-static ENDPOINTS: Endpoints = Endpoints::new();
+pub(crate) static ENDPOINTS: Endpoints = Endpoints::new();
 
 /// Returns the endpoints of this PE.
 #[inline(always)]
@@ -102,6 +102,15 @@ impl Endpoints {
             last: AtomicUsize::new(0),
             call: AtomicPtr::new(null_mut()),
         }
+    }
+
+    /// Returns the table of a further PE of this process, for tests.
+    pub fn leak() -> &'static Endpoints {
+        let layout = std::alloc::Layout::new::<Endpoints>();
+        // SAFETY: the size is not 0.
+        let zeros = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Endpoints>();
+        // SAFETY: zeros are the table before the first endpoint, and this memory is never freed.
+        unsafe { zeros.as_ref() }.expect("there is memory")
     }
 
     /// Returns the endpoint of a context, which it creates at the first use. Ends the job with an
@@ -229,7 +238,7 @@ impl Endpoints {
     }
 
     /// Drops all endpoints, whose operations are complete.
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.all().for_each(|entry| drop(entry.take()));
     }
 
@@ -265,18 +274,11 @@ impl Endpoints {
 /// # Errors
 /// If the transport has no more endpoints.
 fn new_endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
-    let mut endpoint = network::new_endpoint(call)?;
+    let mut endpoint = network::of_process().new_endpoint(call)?;
     if job::require(call).settings.aggregate {
         endpoint.session(true)?;
     }
     Ok(endpoint)
-}
-
-/// Closes the network, after all PEs have completed their operations.
-pub fn close() {
-    network::refuse_calls();
-    endpoints().clear();
-    network::drop_transport();
 }
 
 impl Entry {

@@ -1,7 +1,7 @@
 //! Copies symmetric ranges to and from other PEs, whether their memory is mapped here or not.
 #![allow(unsafe_code)]
 
-use crate::access::endpoints::endpoints;
+use crate::access::endpoints::Endpoints;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use core::ffi::c_int;
@@ -17,27 +17,33 @@ use std::mem::MaybeUninit;
 pub trait CopyBetweenPes {
     /// Copies the bytes to `dest` on `pe`, which may be this PE. The copy is complete on return, or
     /// ordered before a signal to `pe` that the library sends later.
-    fn copy_to(self, pe: Pe, dest: SymmetricRange);
+    fn copy_to(self, endpoints: &Endpoints, pe: Pe, dest: SymmetricRange);
 
     /// Copies `source` on `pe` to these bytes.
-    fn copy_from(self, pe: Pe, source: SymmetricRange);
+    fn copy_from(self, endpoints: &Endpoints, pe: Pe, source: SymmetricRange);
 
     /// Returns a copy of these bytes on `pe`, which `pe` must not change during the call.
-    fn read(self, pe: Pe) -> Vec<u8>;
+    fn read(self, endpoints: &Endpoints, pe: Pe) -> Vec<u8>;
 
     /// Starts a copy to the image on `pe`, which may take until [`complete_copies`]. The bytes must
     /// not change before that.
     ///
     /// # Panics
     /// If the range is private memory.
-    fn start_copy_to_image(self, pe: Pe);
+    fn start_copy_to_image(self, endpoints: &Endpoints, pe: Pe);
 
     /// Copies these bytes on each of `pes`, which are not mapped here, to the private memory
     /// `into`, one copy behind the other.
-    fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]);
+    fn fetch(self, endpoints: &Endpoints, pes: &[Pe], into: &mut [MaybeUninit<u8>]);
 
     /// Copies `elements` of these bytes to `dest` on `pe`.
-    fn copy_strided_to(self, pe: Pe, dest: SymmetricRange, elements: StridedElements);
+    fn copy_strided_to(
+        self,
+        endpoints: &Endpoints,
+        pe: Pe,
+        dest: SymmetricRange,
+        elements: StridedElements,
+    );
 }
 
 /// Elements of an array here, and their places in an array there.
@@ -54,7 +60,7 @@ pub struct StridedElements {
 }
 
 impl CopyBetweenPes for SymmetricRange {
-    fn copy_to(self, pe: Pe, dest: SymmetricRange) {
+    fn copy_to(self, endpoints: &Endpoints, pe: Pe, dest: SymmetricRange) {
         assert!(
             self.nbytes() <= dest.nbytes(),
             "{} bytes into {}",
@@ -70,11 +76,11 @@ impl CopyBetweenPes for SymmetricRange {
                 mem::copy_bytes::<mem::AtomicLoads>(to, self.start(), self.nbytes())
             },
             // SAFETY: the source is memory of this process with that many bytes.
-            None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
+            None => unsafe { put(endpoints, pe, dest.remote(0), self.start(), self.nbytes()) },
         }
     }
 
-    fn copy_from(self, pe: Pe, source: SymmetricRange) {
+    fn copy_from(self, endpoints: &Endpoints, pe: Pe, source: SymmetricRange) {
         let nbytes = source.nbytes();
         assert!(
             nbytes <= self.nbytes(),
@@ -96,13 +102,13 @@ impl CopyBetweenPes for SymmetricRange {
             local: unsafe { DestBuf::new(self.start(), nbytes) },
             completion: Completion::Now,
         };
-        let done = endpoints().of_library().get(pe, get);
+        let done = endpoints.of_library().get(pe, get);
         network::or_fail(LIBRARY_CALL, done);
     }
 
-    fn read(self, pe: Pe) -> Vec<u8> {
+    fn read(self, endpoints: &Endpoints, pe: Pe) -> Vec<u8> {
         let mut bytes = vec![MaybeUninit::uninit(); self.nbytes()];
-        SymmetricRange::of_private(&mut bytes).copy_from(pe, self);
+        SymmetricRange::of_private(&mut bytes).copy_from(endpoints, pe, self);
 
         // SAFETY: `copy_from` has written all bytes.
         bytes
@@ -111,12 +117,12 @@ impl CopyBetweenPes for SymmetricRange {
             .collect()
     }
 
-    fn start_copy_to_image(self, pe: Pe) {
+    fn start_copy_to_image(self, endpoints: &Endpoints, pe: Pe) {
         // Memory that is mapped here is copied by this CPU. If this CPU only sets the flags of
         // `pe`, the network does not order them after a copy that is still in flight, so the copy
         // is completed at once.
         if self.on(pe).is_some() || address::statics_are_apart(pe.0 as c_int) {
-            return self.copy_to(pe, self);
+            return self.copy_to(endpoints, pe, self);
         }
 
         observers::report_copy_to(pe.index(), self.nbytes());
@@ -127,11 +133,11 @@ impl CopyBetweenPes for SymmetricRange {
             local: unsafe { SourceBuf::new(self.start(), self.nbytes()) },
             completion: Completion::AtQuiet,
         };
-        let done = endpoints().of_library().put(pe, put);
+        let done = endpoints.of_library().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
     }
 
-    fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
+    fn fetch(self, endpoints: &Endpoints, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(
             pes.len() * nbytes <= into.len(),
@@ -158,16 +164,22 @@ impl CopyBetweenPes for SymmetricRange {
                 local: unsafe { DestBuf::new(to, nbytes) },
                 completion,
             };
-            let done = endpoints().of_library().get(pe, get);
+            let done = endpoints.of_library().get(pe, get);
             network::or_fail(LIBRARY_CALL, done);
         }
 
         if are_several {
-            complete_copies();
+            complete_copies(endpoints);
         }
     }
 
-    fn copy_strided_to(self, pe: Pe, dest: SymmetricRange, elements: StridedElements) {
+    fn copy_strided_to(
+        self,
+        endpoints: &Endpoints,
+        pe: Pe,
+        dest: SymmetricRange,
+        elements: StridedElements,
+    ) {
         if elements.nelems == 0 {
             return;
         }
@@ -183,7 +195,7 @@ impl CopyBetweenPes for SymmetricRange {
             // element.
             Some(to) => unsafe { elements.copy_mapped(to, self.start()) },
             // SAFETY: the assertion shows that this range holds every element.
-            None => unsafe { elements.put(pe, dest.remote(0), self.start()) },
+            None => unsafe { elements.put(endpoints, pe, dest.remote(0), self.start()) },
         }
     }
 }
@@ -244,11 +256,11 @@ impl StridedElements {
     ///
     /// # Safety
     /// Every element is valid for reads at `source`.
-    unsafe fn put(self, pe: Pe, dest: RemoteAddr, source: *const u8) {
+    unsafe fn put(self, endpoints: &Endpoints, pe: Pe, dest: RemoteAddr, source: *const u8) {
         if self.dst == 1 && self.sst == 1 {
             let nbytes = self.nelems * self.elem_bytes;
             // SAFETY: the caller's promise, for elements that are contiguous.
-            return unsafe { put(pe, dest, source, nbytes) };
+            return unsafe { put(endpoints, pe, dest, source, nbytes) };
         }
 
         let blocks = StridedBlocks {
@@ -260,42 +272,40 @@ impl StridedElements {
             local_stride: self.sst * self.elem_bytes,
             n: self.nelems,
         };
-        let done = endpoints().of_library().put_strided(pe, blocks);
+        let done = endpoints.of_library().put_strided(pe, blocks);
         network::or_fail(LIBRARY_CALL, done);
-        complete_before_flags(pe);
+        complete_before_flags(endpoints, pe);
     }
 }
 
 /// Waits until the copies that [`start_copy_to_image`](CopyBetweenPes::start_copy_to_image) has
-/// started are complete, locally and remotely.
-pub fn complete_copies() {
-    if network::is_open() {
-        let done = endpoints().of_library().quiet();
-        network::or_fail(LIBRARY_CALL, done);
-    }
+/// started are complete, locally and remotely. The network is open.
+pub fn complete_copies(endpoints: &Endpoints) {
+    let done = endpoints.of_library().quiet();
+    network::or_fail(LIBRARY_CALL, done);
 }
 
 /// Copies to memory of `pe` that is not mapped here.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes.
-unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
+unsafe fn put(endpoints: &Endpoints, pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     let put = Put {
         remote: dest,
         // SAFETY: the caller's promise about `source`.
         local: unsafe { SourceBuf::new(source, nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints().of_library().put(pe, put);
+    let done = endpoints.of_library().put(pe, put);
     network::or_fail(LIBRARY_CALL, done);
-    complete_before_flags(pe);
+    complete_before_flags(endpoints, pe);
 }
 
 /// Completes the puts of the library to `pe` if this CPU sets the flags of `pe`: the network does
 /// not order them after the data.
-fn complete_before_flags(pe: Pe) {
+fn complete_before_flags(endpoints: &Endpoints, pe: Pe) {
     if address::statics_are_apart(pe.0 as c_int) {
-        let done = endpoints().of_library().pe_quiet(pe);
+        let done = endpoints.of_library().pe_quiet(pe);
         network::or_fail(LIBRARY_CALL, done);
     }
 }

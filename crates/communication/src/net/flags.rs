@@ -6,16 +6,15 @@
 //! each word in an area.
 #![allow(unsafe_code)]
 
-use crate::access::endpoints::endpoints;
+use crate::access::endpoints::Endpoints;
 use crate::net::copy::CopyBetweenPes;
 use crate::net::doorbell::Doorbell;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
-use rushmem_pe::call::warning;
 use rushmem_pe::digest::digest_of_text;
-use rushmem_pe::memory::address::Deltas;
+use rushmem_pe::memory::address::{Deltas, Images};
 use rushmem_pe::memory::areas::{Areas, CounterPair};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
@@ -23,68 +22,21 @@ use rushmem_transport::{
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-
-static AREA: OnceLock<FlagArea> = OnceLock::new();
-
-/// Returns the internal areas, which exist from the first init on.
-#[inline]
-pub fn area() -> &'static FlagArea {
-    AREA.get()
-        .expect("the first init sets it before it communicates")
-}
-
-/// Sets the internal areas, in the first init.
-pub fn set(area: FlagArea) {
-    // This cannot fail: only the first init joins the job.
-    let _ = AREA.set(area);
-    warning::set_claim(claim_warning);
-}
-
-/// Claims a warning for this PE. Returns false if a PE of this node has claimed the same text. The
-/// node remembers the digests of its first two warnings; PEs may repeat any other.
-fn claim_warning(text: &str) -> bool {
-    let area = area();
-    let digest = digest_of_text(text);
-    let first = area.first_of_node();
-
-    for offset in area.areas.warnings() {
-        let word = area.word(area.mapped(first), offset);
-        // Relaxed: the word publishes only itself.
-        match word.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(other) if other == digest => return false,
-            Err(_) => {}
-        }
-    }
-
-    true
-}
-
-/// Returns true once the first init has set the internal areas.
-pub fn exist() -> bool {
-    AREA.get().is_some()
-}
-
-/// Wakes threads of this PE that sleep on its doorbell, after a transport has changed its memory.
-pub(crate) fn ring_own() {
-    // Without a job, as while the machine is diagnosed, there are no areas, and no thread sleeps.
-    if let Some(area) = AREA.get() {
-        area.doorbell(OWN).ring(wake);
-    }
-}
 
 /// The delta of this PE's own area.
 const OWN: isize = 0;
 
 /// The internal areas of this PE and of its mapped peers.
-#[derive(Debug)]
 pub struct FlagArea {
     areas: Areas,
     base: *mut u8,
     nbytes: usize,
     deltas: Deltas,
+    /// The images of ranges of this area, with the same deltas.
+    images: &'static Images,
+    /// The endpoints by which it reaches the areas that are not mapped here.
+    endpoints: &'static Endpoints,
 }
 
 // SAFETY: `base` points to a range that stays mapped for the life of the process, as `new`
@@ -98,7 +50,12 @@ impl FlagArea {
     /// Returns the areas in `memory`, which stays mapped for the life of the process. `deltas` are
     /// those of the heap: the heap and the internal area of a PE are contiguous and have the same
     /// delta.
-    pub fn new(memory: &'static NodeMemory, areas: Areas, deltas: Deltas) -> Self {
+    pub fn new(
+        memory: &'static NodeMemory,
+        areas: Areas,
+        deltas: Deltas,
+        endpoints: &'static Endpoints,
+    ) -> Self {
         let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
         FlagArea {
@@ -106,7 +63,34 @@ impl FlagArea {
             base: memory.internal(),
             nbytes,
             deltas,
+            images: Images::leak(Segment::Internal, deltas),
+            endpoints,
         }
+    }
+
+    /// Claims a warning for this PE. Returns false if a PE of this node has claimed the same text.
+    /// The node remembers the digests of its first two warnings; PEs may repeat any other.
+    pub(crate) fn claim_warning(&self, text: &str) -> bool {
+        let digest = digest_of_text(text);
+        let first = self.first_of_node();
+
+        for offset in self.areas.warnings() {
+            let word = self.word(self.mapped(first), offset);
+            // Relaxed: the word publishes only itself.
+            match word.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(other) if other == digest => return false,
+                Err(_) => {}
+            }
+        }
+
+        true
+    }
+
+    /// Wakes threads of this PE that sleep on its doorbell, after a transport has changed its
+    /// memory.
+    pub(crate) fn ring_own(&self) {
+        self.doorbell(OWN).ring(wake);
     }
 
     /// Returns the offsets of the parts of an internal area.
@@ -136,7 +120,7 @@ impl FlagArea {
                 true
             }
             None => {
-                signal_remote(pe, flag_signal(offset, value));
+                signal_remote(self.endpoints, pe, flag_signal(offset, value));
                 false
             }
         }
@@ -153,7 +137,7 @@ impl FlagArea {
                     .fetch_add(1, Ordering::Release);
                 self.doorbell(delta).ring(wake);
             }
-            None => signal_remote(pe, count_signal(counters)),
+            None => signal_remote(self.endpoints, pe, count_signal(counters)),
         }
     }
 
@@ -166,10 +150,10 @@ impl FlagArea {
         counters: CounterPair,
     ) {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
-            source.copy_to(pe, dest);
+            source.copy_to(self.endpoints, pe, dest);
             self.count(pe, counters);
         } else {
-            put_signal_remote(pe, source, dest, count_signal(counters));
+            put_signal_remote(self.endpoints, pe, source, dest, count_signal(counters));
         }
     }
 
@@ -185,10 +169,10 @@ impl FlagArea {
         value: u64,
     ) -> bool {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
-            source.copy_to(pe, dest);
+            source.copy_to(self.endpoints, pe, dest);
             self.raise_unrung(pe, offset, value)
         } else {
-            put_signal_remote(pe, source, dest, flag_signal(offset, value));
+            put_signal_remote(self.endpoints, pe, source, dest, flag_signal(offset, value));
             false
         }
     }
@@ -282,7 +266,7 @@ impl FlagArea {
             local: unsafe { SourceBuf::new(words.as_ptr().cast(), nbytes) },
             completion: Completion::Now,
         };
-        let done = endpoints().of_library().put(pe, put);
+        let done = self.endpoints.of_library().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
     }
 
@@ -306,7 +290,8 @@ impl FlagArea {
 
         // One fetch for all, so that the reads over the network are in flight together.
         let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
-        self.range(offset, 8).fetch(&apart, &mut fetched);
+        self.range(offset, 8)
+            .fetch(self.endpoints, &apart, &mut fetched);
         let mut fetched = fetched.chunks_exact(8).map(|bytes| {
             // SAFETY: `fetch` has written all bytes.
             u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
@@ -342,7 +327,8 @@ impl FlagArea {
             }
             None => {
                 let mut fetched = vec![MaybeUninit::uninit(); nbytes];
-                self.range(offset, nbytes).fetch(&[pe], &mut fetched);
+                self.range(offset, nbytes)
+                    .fetch(self.endpoints, &[pe], &mut fetched);
                 for (byte, fetched) in bytes.iter_mut().zip(fetched) {
                     // SAFETY: `fetch` has written all bytes.
                     *byte = unsafe { fetched.assume_init() };
@@ -393,7 +379,10 @@ impl FlagArea {
     #[inline]
     pub fn range(&self, offset: usize, nbytes: usize) -> SymmetricRange {
         // SAFETY: the bytes are in the internal area, as `own` asserts.
-        unsafe { SymmetricRange::new(Segment::Internal, offset, self.own(offset, nbytes), nbytes) }
+        unsafe {
+            let start = self.own(offset, nbytes);
+            SymmetricRange::new(self.images, offset, start, nbytes)
+        }
     }
 
     /// Stores words of this PE's area, with relaxed order.
@@ -453,7 +442,13 @@ pub fn wake(word: &AtomicU32) {
 }
 
 #[cold]
-fn put_signal_remote(pe: Pe, source: SymmetricRange, dest: SymmetricRange, signal: AmoRequest) {
+fn put_signal_remote(
+    endpoints: &Endpoints,
+    pe: Pe,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+    signal: AmoRequest,
+) {
     let nbytes = source.nbytes();
     assert!(
         nbytes <= dest.nbytes(),
@@ -469,20 +464,20 @@ fn put_signal_remote(pe: Pe, source: SymmetricRange, dest: SymmetricRange, signa
         local: unsafe { SourceBuf::new(source.start(), nbytes) },
         completion: Completion::Now,
     };
-    let done = endpoints()
+    let done = endpoints
         .of_library()
         .put_signal(pe, put, signal, AFTER_ALL);
     network::or_fail(LIBRARY_CALL, done);
 }
 
 #[cold]
-fn signal_remote(pe: Pe, signal: AmoRequest) {
+fn signal_remote(endpoints: &Endpoints, pe: Pe, signal: AmoRequest) {
     let put = Put {
         remote: signal.dest,
         local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    let done = endpoints()
+    let done = endpoints
         .of_library()
         .put_signal(pe, put, signal, AFTER_ALL);
     network::or_fail(LIBRARY_CALL, done);

@@ -16,159 +16,197 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// True while operations may use the transport: from [`open`] to [`refuse_calls`]. Relaxed: a
-/// thread that sees it reaches the transport by the lock below, or by the entry of an endpoint, and
-/// these publish what it uses.
-static OPEN: AtomicBool = AtomicBool::new(false);
-/// The open transport. Threads that wait and calls that create endpoints or extend the heap lock
-/// it; operations do not.
-static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
+/// The network of a PE.
+pub struct Network {
+    /// True while operations may use the transport: from [`open`](Network::open) to
+    /// [`refuse_calls`](Network::refuse_calls). Relaxed: a thread that sees it reaches the transport by
+    /// the lock below, or by the entry of an endpoint, and these publish what it uses.
+    is_open: AtomicBool,
+    /// The open transport. Threads that wait and calls that create endpoints or extend the heap
+    /// lock it; operations do not.
+    transport: RwLock<Option<Box<dyn Transport>>>,
+    /// True if every change that a peer makes to this PE's memory ends a [`wait`](Network::wait).
+    /// Relaxed: a thread that reads an old value sleeps for shorter or longer times once.
+    wakes_waits: AtomicBool,
+}
 
-/// True if every change that a peer makes to this PE's memory ends a [`wait`]. Relaxed: a thread
-/// that reads an old value sleeps for shorter or longer times once.
-static WAKES_WAITS: AtomicBool = AtomicBool::new(false);
+/// The network of the PE of this process. It is static, since each access to a PE of another node
+/// reads it.
+static NETWORK: Network = Network::new();
+
+/// Returns the network of the PE of this process.
+#[inline(always)]
+pub fn of_process() -> &'static Network {
+    &NETWORK
+}
 
 /// Returns true if a transport is open: some memory of the job is reached only over a network.
 #[inline(always)]
 pub fn is_open() -> bool {
-    OPEN.load(Ordering::Relaxed)
+    NETWORK.is_open()
 }
 
-/// Lets operations use `transport`, whose endpoint of the library is set already.
-pub fn open(transport: Box<dyn Transport>) {
-    WAKES_WAITS.store(transport.caps().wakes_waits, Ordering::Relaxed);
-    *write(&TRANSPORT) = Some(transport);
-    // Last: a thread that sees it takes the lock, and must find the transport.
-    OPEN.store(true, Ordering::Relaxed);
-}
+impl Network {
+    /// Returns the network of a PE that has opened none.
+    #[expect(clippy::new_without_default, reason = "it is a constant")]
+    pub const fn new() -> Network {
+        Network {
+            is_open: AtomicBool::new(false),
+            transport: RwLock::new(None),
+            wakes_waits: AtomicBool::new(false),
+        }
+    }
 
-/// Makes later accesses to memory that is not mapped here fail: the network is being closed, or
-/// belongs to the parent of this process.
-pub fn refuse_calls() {
-    OPEN.store(false, Ordering::Relaxed);
-}
+    /// Returns true if a transport is open: some memory of the job is reached only over a network.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
 
-/// Drops the transport, once its endpoints are dropped.
-pub(crate) fn drop_transport() {
-    *write(&TRANSPORT) = None;
-}
+    /// Lets operations use `transport`, whose endpoint of the library is set already.
+    pub fn open(&self, transport: Box<dyn Transport>) {
+        self.wakes_waits
+            .store(transport.caps().wakes_waits, Ordering::Relaxed);
+        *write(&self.transport) = Some(transport);
+        // Last: a thread that sees it takes the lock, and must find the transport.
+        self.is_open.store(true, Ordering::Relaxed);
+    }
 
-/// Returns an endpoint for a context. Ends the job with an error if there is no transport.
-///
-/// # Errors
-/// If the transport has no more endpoints.
-pub(crate) fn new_endpoint(call: Call) -> Result<Box<dyn Endpoint>, Error> {
-    // `Ok` around the result: a lack of endpoints is left to the caller, and does not end the job
-    // here.
-    with(call, |transport| {
-        Ok(transport.endpoint(EndpointUser::Context))
-    })
-}
+    /// Makes later accesses to memory that is not mapped here fail: the network is being closed, or
+    /// belongs to the parent of this process.
+    pub fn refuse_calls(&self) {
+        self.is_open.store(false, Ordering::Relaxed);
+    }
 
-/// Returns true if the transport needs the first thread of the process, which must not end.
-pub fn needs_first_thread() -> bool {
-    let transport = read(&TRANSPORT);
-    transport
-        .as_ref()
-        .is_some_and(|transport| transport.caps().needs_first_thread)
-}
+    /// Drops the transport, once its endpoints are dropped.
+    pub(crate) fn drop_transport(&self) {
+        *write(&self.transport) = None;
+    }
 
-/// Makes the network progress, without blocking. Returns true if it has done work for peers.
-pub fn progress() -> bool {
-    with(LIBRARY_CALL, |transport| transport.progress())
-}
+    /// Returns an endpoint for a context. Ends the job with an error if there is no transport.
+    ///
+    /// # Errors
+    /// If the transport has no more endpoints.
+    pub(crate) fn new_endpoint(&self, call: Call) -> Result<Box<dyn Endpoint>, Error> {
+        // `Ok` around the result: a lack of endpoints is left to the caller, and does not end the
+        // job here.
+        self.with(call, |transport| {
+            Ok(transport.endpoint(EndpointUser::Context))
+        })
+    }
 
-/// Makes the network progress, without blocking, if a transport is open: for a thread that may
-/// outlive it. Returns true if it has done work for peers.
-pub(crate) fn progress_if_open() -> bool {
-    if_open(|transport| transport.progress()).unwrap_or(false)
-}
+    /// Returns true if the transport needs the first thread of the process, which must not end.
+    pub fn needs_first_thread(&self) -> bool {
+        let transport = read(&self.transport);
+        transport
+            .as_ref()
+            .is_some_and(|transport| transport.caps().needs_first_thread)
+    }
 
-/// Returns true if every change that a peer makes to this PE's memory ends a [`wait`].
-pub(crate) fn wakes_waits() -> bool {
-    WAKES_WAITS.load(Ordering::Relaxed)
-}
+    /// Makes the network progress, without blocking. Returns true if it has done work for peers.
+    pub fn progress(&self) -> bool {
+        self.with(LIBRARY_CALL, |transport| transport.progress())
+    }
 
-/// Returns true if every change that a peer makes to this PE's memory rings the doorbell: a network
-/// is open that does so, and no other PE is on the node.
-pub(crate) fn rings_always() -> bool {
-    is_open() && wakes_waits() && job::known().is_some_and(|job| job.is_alone_on_node)
-}
+    /// Makes the network progress, without blocking, if a transport is open: for a thread that may
+    /// outlive it. Returns true if it has done work for peers.
+    pub(crate) fn progress_if_open(&self) -> bool {
+        self.if_open(|transport| transport.progress())
+            .unwrap_or(false)
+    }
 
-/// Sleeps until the network may have work or this PE's memory may have changed, for at most
-/// `at_most`, and then makes [`progress`]. If the caller names the `awaited` words, it may sleep
-/// on while other words change. Does not sleep if `is_over` returns true. The caller calls
-/// `end_wait` when its wait is over.
-pub fn wait(at_most: Duration, awaited: &[AwaitedWord], is_over: &mut dyn FnMut() -> bool) -> bool {
-    with(LIBRARY_CALL, |transport| {
-        transport.wait(at_most, awaited, is_over)
-    })
-}
+    /// Returns true if every change that a peer makes to this PE's memory ends a
+    /// [`wait`](Network::wait).
+    pub(crate) fn wakes_waits(&self) -> bool {
+        self.wakes_waits.load(Ordering::Relaxed)
+    }
 
-/// Ends a wait in which this thread has called [`wait`].
-pub(crate) fn end_wait() {
-    with(LIBRARY_CALL, |transport| {
-        transport.end_wait();
-        Ok(())
-    });
-}
+    /// Sleeps until the network may have work or this PE's memory may have changed, for at most
+    /// `at_most`, and then makes [`progress`](Network::progress). If the caller names the `awaited`
+    /// words, it may sleep on while other words change. Does not sleep if `is_over` returns true.
+    /// The caller calls `end_wait` when its wait is over.
+    pub fn wait(
+        &self,
+        at_most: Duration,
+        awaited: &[AwaitedWord],
+        is_over: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        self.with(LIBRARY_CALL, |transport| {
+            transport.wait(at_most, awaited, is_over)
+        })
+    }
 
-/// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. Before it
-/// registers more of the heap, calls `prepare` with the number of bytes that will be registered,
-/// and whether registration locks them.
-pub fn extend_heap(call: Call, nbytes: usize, prepare: impl Fn(usize, bool) -> Result<(), Error>) {
-    if is_open() {
-        with(call, |transport| {
-            let locks = transport.caps().locks_memory;
-            transport.extend_heap(nbytes, &mut |reach| prepare(reach, locks))
+    /// Ends a wait in which this thread has called [`wait`](Network::wait).
+    pub(crate) fn end_wait(&self) {
+        self.with(LIBRARY_CALL, |transport| {
+            transport.end_wait();
+            Ok(())
         });
     }
-}
 
-/// Returns the counters of what threads have done on the network; `None` without a network.
-pub fn activity() -> Option<NetworkActivity> {
-    let transport = read(&TRANSPORT);
-    transport.as_ref().map(|transport| transport.activity())
-}
+    /// Makes the first `nbytes` bytes of the heap reachable by peers, if a network is open. Before
+    /// it registers more of the heap, calls `prepare` with the number of bytes that will be
+    /// registered, and whether registration locks them.
+    pub fn extend_heap(
+        &self,
+        call: Call,
+        nbytes: usize,
+        prepare: impl Fn(usize, bool) -> Result<(), Error>,
+    ) {
+        if self.is_open() {
+            self.with(call, |transport| {
+                let locks = transport.caps().locks_memory;
+                transport.extend_heap(nbytes, &mut |reach| prepare(reach, locks))
+            });
+        }
+    }
 
-/// Tells the transport that this thread makes no more progress, but sleeps on the doorbell.
-pub(crate) fn stop_polling() {
-    with(LIBRARY_CALL, |transport| {
-        transport.stop_polling();
-        Ok(())
-    });
-}
+    /// Returns the counters of what threads have done on the network; `None` without a network.
+    pub fn activity(&self) -> Option<NetworkActivity> {
+        let transport = read(&self.transport);
+        transport.as_ref().map(|transport| transport.activity())
+    }
 
-/// Tells the transport, if one is open, that this thread makes no more progress: for a thread that
-/// may outlive it.
-pub(crate) fn stop_polling_if_open() {
-    if_open(|transport| {
-        transport.stop_polling();
-        Ok(())
-    });
+    /// Tells the transport that this thread makes no more progress, but sleeps on the doorbell.
+    pub(crate) fn stop_polling(&self) {
+        self.with(LIBRARY_CALL, |transport| {
+            transport.stop_polling();
+            Ok(())
+        });
+    }
+
+    /// Tells the transport, if one is open, that this thread makes no more progress: for a thread
+    /// that may outlive it.
+    pub(crate) fn stop_polling_if_open(&self) {
+        self.if_open(|transport| {
+            transport.stop_polling();
+            Ok(())
+        });
+    }
+
+    /// Calls `act` with the transport. Ends the job with an error if there is none, or if `act`
+    /// fails.
+    fn with<R>(&self, call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
+        let transport = read(&self.transport);
+        let Some(transport) = &*transport else {
+            refuse(call)
+        };
+        or_fail(call, act(&**transport))
+    }
+
+    /// Calls `act` with the transport, if one is open. Ends the job with an error if `act` fails.
+    fn if_open<R>(&self, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> Option<R> {
+        if !self.is_open() {
+            return None;
+        }
+        let transport = read(&self.transport);
+        let transport = transport.as_deref()?;
+        Some(or_fail(LIBRARY_CALL, act(transport)))
+    }
 }
 
 /// The call that messages name for operations of the library itself.
 pub(crate) const LIBRARY_CALL: Call = call!("transport");
-
-/// Calls `act` with the transport. Ends the job with an error if there is none, or if `act` fails.
-fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
-    let transport = read(&TRANSPORT);
-    let Some(transport) = &*transport else {
-        refuse(call)
-    };
-    or_fail(call, act(&**transport))
-}
-
-/// Calls `act` with the transport, if one is open. Ends the job with an error if `act` fails.
-fn if_open<R>(act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> Option<R> {
-    if !is_open() {
-        return None;
-    }
-    let transport = read(&TRANSPORT);
-    let transport = transport.as_deref()?;
-    Some(or_fail(LIBRARY_CALL, act(transport)))
-}
 
 /// Returns the time that the launcher has to report why a PE is gone, before this PE reports its
 /// loss. Usually the launcher ends the job at once when a process has died; a busy machine may take

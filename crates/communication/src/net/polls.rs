@@ -61,7 +61,7 @@ fn count_reads(reads: u32) {
 
     READS.set(0);
     if network::is_open() {
-        network::progress();
+        network::of_process().progress();
     }
     std::thread::yield_now();
 }

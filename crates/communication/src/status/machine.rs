@@ -3,11 +3,11 @@
 //! the location of a call finds in them the result of another PE that waits in the same call.
 #![allow(unsafe_code)]
 
-use crate::net::flags;
+use crate::links::Links;
 use rushmem_explain::collect::{Collector, LocalPe, SharedMemory};
 use rushmem_explain::status::Search;
 use rushmem_heap::NodeMemory;
-use rushmem_pe::job::{self, Job};
+use rushmem_pe::job;
 use rushmem_pe::memory::statics;
 use rushmem_transport::{Pe, mem};
 use std::sync::OnceLock;
@@ -34,12 +34,13 @@ pub struct Statuses {
 
 /// Records where the statuses are, in the first init. They are read while other threads are in
 /// calls, so the reader must not need the session.
-pub fn begin(job: &'static Job) {
+pub fn begin(links: &Links) {
+    let Links { job, area, .. } = links;
     let memory = job.memory;
     let in_slice = memory.internal().addr() - memory.heap().addr();
     let collector = Collector {
         memory: MappedNode(memory),
-        offset: (in_slice + flags::area().areas().status()) as u64,
+        offset: (in_slice + area.areas().status()) as u64,
         stride: memory.layout().stride() as u64,
     };
 

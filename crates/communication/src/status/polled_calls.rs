@@ -4,6 +4,7 @@
 //! Calls are counted by word only while a report of a hang asks for it. Meanwhile accesses take the
 //! cold path.
 
+use crate::links;
 use crate::status;
 use rushmem_explain::status::{Poll, PolledObject};
 use rushmem_pe::call::Call;
@@ -91,7 +92,7 @@ fn count_word(polled: PolledCall) {
 
 /// Publishes a call that is repeated. Another thread adds its place in the program.
 fn publish(PolledCall { call, word, of }: PolledCall) {
-    let Some(job) = job::known() else { return };
+    let Some(links) = links::known() else { return };
     let captured = CapturedCall::capture();
     let found_at = nanoseconds();
     let address = std::ptr::with_exposed_provenance::<u8>(word);
@@ -100,13 +101,13 @@ fn publish(PolledCall { call, word, of }: PolledCall) {
         called_at: None,
         is_searched: false,
         at: found_at,
-        word: symmetric_location::of_word(job, address, 1),
+        word: symmetric_location::of_word(&links.job, address, 1),
         of,
     };
-    status::set_poll(poll);
+    status::set_poll(links, poll);
 
     location::in_other_thread(move || {
         let place = captured.locate().map(|place| place.to_string());
-        status::add_place_of_poll(found_at, place);
+        status::add_place_of_poll(links, found_at, place);
     });
 }

@@ -8,15 +8,15 @@
 //! flight and the wait still goes on after this PE has seen that. Only waits that have lasted long
 //! are examined.
 
-use crate::net::flags::{self, FlagArea};
-use crate::net::network;
+use crate::links::Links;
+use crate::net::flags::FlagArea;
 use crate::status::WaitDescription;
 use rushmem_explain::status::{AwaitedObject, Collective, Members, Status};
 use rushmem_explain::{ranges, status_slot};
 use rushmem_pe::call::thread;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_SINGLE;
-use rushmem_pe::job::{self, Job};
+use rushmem_pe::job::Job;
 use rushmem_pe::process::time::nanoseconds;
 use rushmem_transport::Pe;
 use std::sync::atomic::{Ordering, fence};
@@ -71,7 +71,7 @@ impl PeerCheck {
     /// Checks the PEs for which this thread waits, if a check is due, and ends the job with an
     /// error if none of them can end the wait. The caller has just found that the wait goes on.
     /// Returns true if a check was made, which may have used the network.
-    pub(crate) fn check(&mut self, describe: impl Fn() -> WaitDescription) -> bool {
+    pub(crate) fn check(&mut self, links: &Links, describe: impl Fn() -> WaitDescription) -> bool {
         let now = nanoseconds();
         let next = *self
             .next_check
@@ -82,12 +82,16 @@ impl PeerCheck {
         // The next call schedules the check after this one.
         self.next_check = None;
 
-        let Some(job) = job::known() else {
-            return false;
-        };
+        let Links { job, area, .. } = links;
         let WaitDescription { call, subject } = describe();
-        if let Some(endless) = self.examine(job, flags::area(), &subject) {
+        if let Some(endless) = self.examine(job, area, &subject) {
             endless.fail(call, job);
+        }
+
+        if links.network.is_open() {
+            // The check may have made this thread a poller of the network, but the caller sleeps
+            // next.
+            links.network.stop_polling();
         }
         true
     }
@@ -225,12 +229,7 @@ fn finalizing(area: &FlagArea, pe: Pe) -> Option<Status> {
     }
 
     let slot = area.areas().status();
-    let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, slot, nbytes)));
-    if !area.is_mapped(pe) {
-        // The fetch has made this thread a poller of the network, but the caller sleeps next.
-        network::stop_polling();
-    }
-    status
+    status_slot::read(|nbytes| Some(area.bytes_of(pe, slot, nbytes)))
 }
 
 /// Returns true if a PE is in finalize and has no operations in flight.

@@ -20,14 +20,6 @@ fn current_thread() -> ThreadNumber {
     OWN.with(|own| *own)
 }
 
-/// The locks that threads of this PE use.
-static TURNS: LockTurns = LockTurns::new();
-
-/// Returns the locks that threads of this PE use.
-pub fn lock_turns() -> &'static LockTurns {
-    &TURNS
-}
-
 /// The locks that threads of a PE wait for, hold, or release.
 pub struct LockTurns {
     turns: Mutex<Vec<LockTurn>>,
@@ -73,7 +65,7 @@ pub struct HeldLock {
 }
 
 impl LockTurns {
-    const fn new() -> LockTurns {
+    pub(crate) const fn new() -> LockTurns {
         LockTurns {
             turns: Mutex::new(Vec::new()),
             passed: AtomicU32::new(0),
@@ -181,6 +173,12 @@ impl LockTurns {
             });
         }
         held
+    }
+
+    /// Returns the address of a lock that this PE holds in a range of addresses, if there is one.
+    pub fn held_in(&self, range: Range<usize>) -> Option<usize> {
+        let mut held = self.held().into_iter().map(|lock| lock.address);
+        held.find(|address| range.contains(address))
     }
 
     /// Forgets the locks in a range of memory, except those for which threads wait.

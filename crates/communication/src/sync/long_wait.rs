@@ -3,14 +3,13 @@
 //!
 //! A caller passes a closure that describes the wait, which is called only if the wait is written.
 
-use crate::access::endpoints::endpoints;
-use crate::net::flags;
+use crate::access::endpoints::Endpoints;
+use crate::links::Links;
 use crate::status::{self, ShownWait, WaitDescription};
 use crate::sync::finalizing::{PERIOD, PeerCheck};
 use rushmem_explain::status::{AwaitedObject, InFlight, MAX_LISTED};
 use rushmem_pe::call::thread;
 use rushmem_pe::call::warning::warning;
-use rushmem_pe::job;
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
 use rushmem_transport::{AwaitedOperations, Pe, WaitReport};
@@ -26,6 +25,7 @@ const LONG: Duration = Duration::from_millis(10);
 /// A wait of a thread that no longer polls words alone, but begins to sleep or polls the network.
 /// Once the wait is long, it is added to the status.
 pub struct LongWait<A> {
+    links: &'static Links,
     /// What the thread waits for.
     awaited: A,
     /// True once the thread has called [`sleep`](LongWait::sleep).
@@ -47,7 +47,7 @@ pub trait Awaited {
 
     /// Writes to the status which operations are in flight over the network. Returns true if there
     /// are any, so that the status must be updated soon.
-    fn show_in_flight(&self) -> bool;
+    fn show_in_flight(&self, links: &Links) -> bool;
 }
 
 impl<D: Fn() -> WaitDescription> Awaited for D {
@@ -55,15 +55,16 @@ impl<D: Fn() -> WaitDescription> Awaited for D {
         self()
     }
 
-    fn show_in_flight(&self) -> bool {
-        status::show_in_flight()
+    fn show_in_flight(&self, links: &Links) -> bool {
+        status::show_in_flight(links)
     }
 }
 
 impl<A: Awaited> LongWait<A> {
     /// Begins a wait.
-    pub fn new(awaited: A) -> LongWait<A> {
+    pub fn new(links: &'static Links, awaited: A) -> LongWait<A> {
         LongWait {
+            links,
             awaited,
             has_slept: false,
             since: None,
@@ -103,7 +104,7 @@ impl<A: Awaited> LongWait<A> {
             self.look_at_network();
         }
 
-        let has_checked_peers = self.peers.check(|| self.awaited.describe());
+        let has_checked_peers = self.peers.check(self.links, || self.awaited.describe());
         if has_checked_peers {
             // The check may have waited for the network, and the end of that wait removes the
             // operations in flight from the status.
@@ -111,7 +112,7 @@ impl<A: Awaited> LongWait<A> {
         }
 
         if self.lasted() >= REPORTED {
-            print_remedy(&self.awaited);
+            print_remedy(self.links, &self.awaited);
         }
     }
 
@@ -124,7 +125,7 @@ impl<A: Awaited> LongWait<A> {
         if let Some(shown) = &self.shown
             && is_of_program
             && !self.is_located
-            && status::begin_locating(self.lasted())
+            && status::begin_locating(self.links, self.lasted())
         {
             self.is_located = true;
             shown.locate();
@@ -132,7 +133,7 @@ impl<A: Awaited> LongWait<A> {
     }
 
     fn look_at_network(&mut self) {
-        let is_any_in_flight = self.awaited.show_in_flight();
+        let is_any_in_flight = self.awaited.show_in_flight(self.links);
         self.in_flight_at = is_any_in_flight.then(nanoseconds);
     }
 
@@ -176,7 +177,7 @@ impl<A: Awaited> LongWait<A> {
         if self.shown.is_none() {
             let since = self.since.unwrap_or_else(nanoseconds);
             let WaitDescription { call, subject } = self.awaited.describe();
-            self.shown = Some(status::show(since, call, subject));
+            self.shown = Some(status::show(self.links, since, call, subject));
         }
         self.look_at_network();
     }
@@ -196,16 +197,15 @@ const REPORTED: Duration = Duration::from_secs(60);
 
 /// Prints how to find out why a wait lasts so long: once for each node, and not if the watchdog
 /// explains waits.
-fn print_remedy(awaited: &impl Awaited) {
+fn print_remedy(links: &Links, awaited: &impl Awaited) {
     static PRINTED: AtomicBool = AtomicBool::new(false);
-    let Some(job) = job::known() else { return };
+    let Links { job, area, .. } = links;
     // Relaxed: one thread of the process prints, whichever it is.
     if PRINTED.swap(true, Relaxed) || job.settings.watchdog.is_some() {
         return;
     }
 
     // The first PE of the node to claim the word prints for all of them.
-    let area = flags::area();
     if !area.claim(area.first_of_node(), area.areas().long_waits()) {
         return;
     }
@@ -226,6 +226,7 @@ fn print_remedy(awaited: &impl Awaited) {
 
 /// The operations for which a thread waits, as the transport last named them.
 pub(crate) struct NamedOperations {
+    endpoints: &'static Endpoints,
     peers: Vec<Pe>,
     n: u64,
     /// How long the wait lasts when they are named next.
@@ -241,7 +242,7 @@ impl NamedOperations {
 impl Awaited for NamedOperations {
     fn describe(&self) -> WaitDescription {
         WaitDescription {
-            call: endpoints().current_call(),
+            call: self.endpoints.current_call(),
             subject: AwaitedObject::Operations {
                 peers: self.listed(),
             },
@@ -250,7 +251,7 @@ impl Awaited for NamedOperations {
 
     /// Shows those that the transport has named: the thread holds its endpoint, so the endpoints
     /// cannot be asked.
-    fn show_in_flight(&self) -> bool {
+    fn show_in_flight(&self, links: &Links) -> bool {
         let in_flight = InFlight {
             // The thread waits for at least one.
             n: self.n.max(1),
@@ -258,7 +259,7 @@ impl Awaited for NamedOperations {
             // The transport may have named one PE of several.
             more: true,
         };
-        status::set_in_flight(in_flight);
+        status::set_in_flight(links, in_flight);
 
         // No update is due before the transport names the operations again.
         false
@@ -266,12 +267,16 @@ impl Awaited for NamedOperations {
 }
 
 /// Returns the report of a wait for operations over a network.
-pub(crate) fn wait_for_operations() -> LongWait<NamedOperations> {
-    LongWait::new(NamedOperations {
-        peers: Vec::new(),
-        n: 0,
-        next: LONG,
-    })
+pub(crate) fn wait_for_operations(links: &'static Links) -> LongWait<NamedOperations> {
+    LongWait::new(
+        links,
+        NamedOperations {
+            endpoints: links.endpoints,
+            peers: Vec::new(),
+            n: 0,
+            next: LONG,
+        },
+    )
 }
 
 impl WaitReport for LongWait<NamedOperations> {
@@ -282,6 +287,7 @@ impl WaitReport for LongWait<NamedOperations> {
         if lasted >= self.awaited.next {
             let AwaitedOperations { pes, in_flight } = awaited();
             self.awaited = NamedOperations {
+                endpoints: self.awaited.endpoints,
                 peers: pes,
                 n: in_flight,
                 next: 2 * lasted,

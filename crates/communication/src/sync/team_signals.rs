@@ -13,20 +13,22 @@
 //! the team, by which a PE notices that its peer does not keep this order. Messages on
 //! [`Edge::Line`] follow the same rule.
 
-use crate::net::flags::{self, FlagArea};
+pub(crate) mod counts;
+
+use crate::links::Links;
+use crate::net::flags::FlagArea;
 use crate::status::WaitDescription;
 use crate::sync::waits;
+use counts::{PairCounts, increment};
 use rushmem_collectives::{Edge, LINE_BYTES, Partner};
 use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
-use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::areas::{CounterPair, RECEIVE_BUFFER_SETS, SHORT, SlotFlags};
+use rushmem_pe::memory::areas::{CounterPair, SHORT, SlotFlags};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{Pe, TeamPe};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bits of a counter for the number of signals; the generation is in the bits above. A team that
 /// sends more signals uses up values of later generations, which new teams then skip
@@ -66,6 +68,7 @@ pub trait OngoingCollective {
 /// The flags and counters by which a member signals its team. One collective at a time uses them.
 #[derive(Debug)]
 pub struct TeamSignals {
+    links: &'static Links,
     slot: u16,
     flags: SlotFlags,
     generation: u64,
@@ -97,44 +100,11 @@ pub struct TeamSignals {
     pub unconfirmed_root: Option<u32>,
 }
 
-/// The numbers of messages between this PE and another one.
-#[derive(Debug, Default)]
-struct PairCounts {
-    /// Signals on [`Edge::Pair`].
-    sent: AtomicU64,
-    taken: AtomicU64,
-    /// Signals on [`Edge::Pair`] with a short vector.
-    short_sent: AtomicUsize,
-    short_taken: AtomicUsize,
-    /// Messages on [`Edge::Line`].
-    lines_sent: AtomicU64,
-    lines_taken: AtomicU64,
-}
-
-/// Returns the numbers of messages between this PE and `pe`.
-fn pair_counts(pe: Pe) -> &'static PairCounts {
-    static PAIRS: OnceLock<Vec<PairCounts>> = OnceLock::new();
-    let pairs = PAIRS.get_or_init(|| {
-        let n_pes = flags::area().areas().n_pes();
-        (0..n_pes).map(|_| PairCounts::default()).collect()
-    });
-    &pairs[pe.index()]
-}
-
-/// Adds 1 to a count of a pair and returns the new value. Uses no locked instruction, since one
-/// collective at a time uses these counts.
-#[inline]
-fn increment(count: &AtomicU64) -> u64 {
-    let next = count.load(Relaxed) + 1;
-    count.store(next, Relaxed);
-    next
-}
-
 impl TeamSignals {
     /// Begins with the slot and the generation on which the members of a new team have agreed.
     pub fn new(
+        links: &'static Links,
         slot: u16,
-        flags: SlotFlags,
         generation: u64,
         members: Members,
         me: TeamPe,
@@ -146,8 +116,9 @@ impl TeamSignals {
 
         let zeros = vec![0; Edge::count(members.n)];
         TeamSignals {
+            links,
             slot,
-            flags,
+            flags: links.area.areas().slot_flags(slot),
             generation,
             pair_mark: digest(&[slot.into(), generation]) << PAIR_COUNT_BITS,
             members,
@@ -189,14 +160,14 @@ impl TeamSignals {
     pub fn reached(&self) -> u64 {
         // Only the counters on which this member has waited: each one that it has raised belongs to
         // another member, which has waited on it.
-        let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
-        self.generation + (max >> COUNT_BITS)
+        let most = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
+        reached_by(self.generation, *most)
     }
 
     /// Resets the counters that a later team in the same slot expects to be zero. The others may
     /// keep their values, which are below those of any later generation.
     pub fn retire(&self) {
-        let area = flags::area();
+        let area = &self.links.area;
         for parity in [0, 1] {
             let counters = area.areas().counted(self.slot, parity);
             area.write_own(counters.by_cpu, &[0]);
@@ -218,14 +189,14 @@ impl TeamSignals {
     #[inline]
     pub fn next_shown(&mut self) -> usize {
         self.shown += 1;
-        flags::area().areas().shown(self.slot, self.shown % 2)
+        self.links.area.areas().shown(self.slot, self.shown % 2)
     }
 
     /// Adds 1 to the counter of a member. The last member to do so calls `when_last` and releases
     /// all members.
     #[inline]
     pub fn arrive(&mut self, member: u32, when_last: impl FnOnce()) {
-        let area = flags::area();
+        let area = &self.links.area;
         let owner = self.members.world_pe(member);
         let counter = area.areas().counter(self.slot);
         let is_last = area.count_in(owner, counter, self.members.n);
@@ -243,16 +214,16 @@ impl TeamSignals {
 
     /// Waits until the counter of a member releases the members.
     #[inline]
-    pub fn await_release(&mut self, collective: &impl OngoingCollective, job: &Job, member: u32) {
+    pub fn await_release(&mut self, collective: &impl OngoingCollective, member: u32) {
         self.releases += 1;
         self.ring();
 
-        let area = flags::area();
+        let area = &self.links.area;
         let owner = self.members.world_pe(member);
         let release = area.areas().release_flag(self.slot);
         let value = self.mark() + self.releases;
         waits::until_rung(
-            job,
+            self.links,
             &[],
             || collective.describe(None),
             || area.flag_of(owner, release) >= value,
@@ -270,12 +241,12 @@ impl TeamSignals {
     /// vector before the last one.
     #[inline]
     pub fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
-        let area = flags::area();
+        let area = &self.links.area;
         let areas = area.areas();
         let offset = match peer.edge {
             Edge::Pair => {
                 let pe = self.world_pe(peer);
-                let turn = pair_counts(pe).short_sent.fetch_add(1, Relaxed);
+                let turn = self.pair_counts(pe).short_sent.fetch_add(1, Relaxed);
                 areas.pair_short(self.own_pe(), turn % 2)
             }
             edge => self.flags.short(edge, parity),
@@ -287,12 +258,12 @@ impl TeamSignals {
     /// [`Edge::Pair`] it counts the vector.
     #[inline]
     pub fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
-        let area = flags::area();
+        let area = &self.links.area;
         let areas = area.areas();
         let offset = match peer.edge {
             Edge::Pair => {
                 let source = self.world_pe(peer);
-                let turn = pair_counts(source).short_taken.fetch_add(1, Relaxed);
+                let turn = self.pair_counts(source).short_taken.fetch_add(1, Relaxed);
                 areas.pair_short(source, turn % 2)
             }
             edge => self.flags.short(edge, parity),
@@ -310,7 +281,7 @@ impl TeamSignals {
             }
             None => {
                 let counters = self.next_counted();
-                flags::area().count(pe, counters);
+                self.links.area.count(pe, counters);
             }
         }
     }
@@ -324,7 +295,7 @@ impl TeamSignals {
             }),
             None => {
                 let counters = self.next_counted();
-                flags::area().put_and_count(pe, source, dest, counters);
+                self.links.area.put_and_count(pe, source, dest, counters);
             }
         }
     }
@@ -336,7 +307,7 @@ impl TeamSignals {
     #[inline]
     fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
         self.ring();
-        if change(flags::area()) {
+        if change(&self.links.area) {
             self.unnotified = Some(pe);
         }
     }
@@ -345,20 +316,20 @@ impl TeamSignals {
     #[inline]
     pub fn ring(&mut self) {
         if let Some(pe) = self.unnotified.take() {
-            flags::area().ring(pe);
+            self.links.area.ring(pe);
         }
     }
 
     /// Waits for the next signal of a member, or of any member on [`Edge::Any`].
     #[inline]
-    pub fn wait(&mut self, collective: &impl OngoingCollective, job: &Job, peer: Partner) {
+    pub fn wait(&mut self, collective: &impl OngoingCollective, peer: Partner) {
         let source = self.world_pe(peer);
         let edge = match peer.edge {
-            Edge::Any => return self.wait_for_any(collective, job),
+            Edge::Any => return self.wait_for_any(collective),
             Edge::Pair => {
-                let turn = increment(&pair_counts(source).taken);
-                let flag = flags::area().areas().pair_flag(source);
-                return self.wait_for_pair(collective, job, source, flag, turn);
+                let turn = increment(&self.pair_counts(source).taken);
+                let flag = self.links.area.areas().pair_flag(source);
+                return self.wait_for_pair(collective, source, flag, turn);
             }
             edge => edge,
         };
@@ -368,13 +339,14 @@ impl TeamSignals {
         let value = *taken + self.mark();
         let flag = self.flags.flag(edge);
 
+        let links = self.links;
         let unnotified = self.unnotified.take();
         self.unnotified = until(
             unnotified,
-            job,
+            links,
             flag,
             || collective.describe(Some(source)),
-            || flags::area().flag(flag) >= value,
+            || links.area.flag(flag) >= value,
         );
     }
 
@@ -382,9 +354,9 @@ impl TeamSignals {
     /// line, which only this PE writes.
     #[inline]
     pub fn put_line(&mut self, member: u32, block: SymmetricRange) {
-        let area = flags::area();
+        let area = &self.links.area;
         let pe = self.members.world_pe(member);
-        let turn = increment(&pair_counts(pe).lines_sent);
+        let turn = increment(&self.pair_counts(pe).lines_sent);
 
         let flag = area.areas().line(self.own_pe(), turn);
         let line = area.range(flag + size_of::<u64>(), LINE_BYTES);
@@ -399,15 +371,14 @@ impl TeamSignals {
     pub fn wait_for_line(
         &mut self,
         collective: &impl OngoingCollective,
-        job: &Job,
         member: u32,
     ) -> SymmetricRange {
-        let area = flags::area();
+        let area = &self.links.area;
         let source = self.members.world_pe(member);
-        let turn = increment(&pair_counts(source).lines_taken);
+        let turn = increment(&self.pair_counts(source).lines_taken);
 
         let flag = area.areas().line(source, turn);
-        self.wait_for_pair(collective, job, source, flag, turn);
+        self.wait_for_pair(collective, source, flag, turn);
         area.range(flag + size_of::<u64>(), LINE_BYTES)
     }
 
@@ -416,7 +387,6 @@ impl TeamSignals {
     fn wait_for_pair(
         &mut self,
         collective: &impl OngoingCollective,
-        job: &Job,
         source: Pe,
         flag: usize,
         turn: u64,
@@ -426,14 +396,15 @@ impl TeamSignals {
         let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
 
         let mut found = 0;
+        let links = self.links;
         let unnotified = self.unnotified.take();
         self.unnotified = until(
             unnotified,
-            job,
+            links,
             flag,
             || collective.describe(Some(source)),
             || {
-                found = flags::area().flag(flag);
+                found = links.area.flag(flag);
                 count(found) >= count(awaited)
             },
         );
@@ -450,7 +421,7 @@ impl TeamSignals {
     }
 
     /// Waits for one more message, from any member.
-    fn wait_for_any(&mut self, collective: &impl OngoingCollective, job: &Job) {
+    fn wait_for_any(&mut self, collective: &impl OngoingCollective) {
         // Each other member sends one message a turn.
         let peers = u64::from(self.members.n - 1);
         let turn = self.taken_of_any / peers;
@@ -462,9 +433,9 @@ impl TeamSignals {
         let expected = turn / 2 * peers + taken_in_turn + 1;
 
         self.ring();
-        let area = flags::area();
+        let area = &self.links.area;
         waits::until_rung(
-            job,
+            self.links,
             &[by_cpu, by_network],
             || collective.describe(None),
             || area.flag(by_cpu) + area.flag(by_network) >= expected,
@@ -475,11 +446,11 @@ impl TeamSignals {
     /// [`Edge::Any`], which has counters instead.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<Signal> {
-        let areas = flags::area().areas();
+        let areas = self.links.area.areas();
         match peer.edge {
             Edge::Any => None,
             Edge::Pair => {
-                let sent = increment(&pair_counts(self.world_pe(peer)).sent);
+                let sent = increment(&self.pair_counts(self.world_pe(peer)).sent);
                 Some(Signal {
                     offset: areas.pair_flag(self.own_pe()),
                     value: self.pair_mark + sent,
@@ -507,7 +478,12 @@ impl TeamSignals {
     /// Returns the counters of messages from any member in a turn.
     fn counted(&self, turn: u64) -> CounterPair {
         let parity = (turn % 2) as usize;
-        flags::area().areas().counted(self.slot, parity)
+        self.links.area.areas().counted(self.slot, parity)
+    }
+
+    /// Returns the numbers of messages between this PE and `pe`.
+    fn pair_counts(&self, pe: Pe) -> &'static PairCounts {
+        &self.links.pairs[pe.index()]
     }
 
     fn world_pe(&self, peer: Partner) -> Pe {
@@ -529,10 +505,8 @@ struct Signal {
 /// a set of receive buffers it uses. All PEs agree on the copy, since they make these calls in the
 /// same order, on whatever team or active set. If each set belongs to one team, all PEs have been
 /// in the same teams that had this set one after the other, and have made the same calls there.
-pub fn next_collective_of_job(set: u8) -> usize {
-    static COUNTS: [AtomicUsize; RECEIVE_BUFFER_SETS] =
-        [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS];
-    COUNTS[usize::from(set)].fetch_add(1, Relaxed) % 2
+pub fn next_collective_of_job(links: &Links, set: u8) -> usize {
+    links.collectives_of_job[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
 /// Waits until `ready`, which reads the flag at offset `flag`, returns true. If the first polls
@@ -541,36 +515,37 @@ pub fn next_collective_of_job(set: u8) -> usize {
 #[inline]
 fn until(
     unnotified: Option<Pe>,
-    job: &Job,
+    links: &'static Links,
     flag: usize,
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) -> Option<Pe> {
     if let Some(pe) = unnotified {
-        if waits::is_soon(job, &mut ready) {
+        if waits::is_soon(&links.job, &mut ready) {
             return unnotified;
         }
         // Before the long wait: the signal that ends it may come from that PE.
-        flags::area().ring(pe);
+        links.area.ring(pe);
     }
 
-    waits::until_rung(job, &[flag], describe, ready);
+    waits::until_rung(links, &[flag], describe, ready);
     None
+}
+
+/// Returns the highest generation that a counter has reached which began with `generation` and has
+/// carried `count` signals.
+fn reached_by(generation: u64, count: u64) -> u64 {
+    generation + (count >> COUNT_BITS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_pe::memory::areas::Areas;
 
     #[test]
     fn counters_may_outgrow_their_generation() {
-        let flags = Areas::new(3, 1).slot_flags(7);
-        let mut signals = TeamSignals::new(7, flags, 5, Members::world(3), TeamPe(1));
-        assert_eq!(signals.reached(), 5);
-        signals.taken[2] = (1 << COUNT_BITS) - 1;
-        assert_eq!(signals.reached(), 5);
-        signals.taken[2] += 1;
-        assert_eq!(signals.reached(), 6);
+        assert_eq!(reached_by(5, 0), 5);
+        assert_eq!(reached_by(5, (1 << COUNT_BITS) - 1), 5);
+        assert_eq!(reached_by(5, 1 << COUNT_BITS), 6);
     }
 }

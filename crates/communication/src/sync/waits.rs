@@ -8,8 +8,10 @@
 //! so the waiter polls the word after each nap. If only the network can write the word, an event of
 //! the network ends the sleep.
 
-use crate::net::flags::{self, FlagArea};
-use crate::net::{network, polls};
+use crate::links::Links;
+use crate::net::flags::FlagArea;
+use crate::net::network::{self, Network};
+use crate::net::polls;
 use crate::status::WaitDescription;
 use crate::sync::long_wait::LongWait;
 use rushmem_pe::call::thread;
@@ -30,27 +32,13 @@ use std::time::Duration;
 /// waits for; it is called if the wait is long.
 #[inline]
 pub fn until_rung(
-    job: &Job,
+    links: &'static Links,
     flags: &[usize],
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     if !ready() {
-        wait(job, rung_sleep(job, flags::area(), flags), describe, ready);
-    }
-}
-
-/// Waits until `ready` returns true, as the PE that has the doorbell of `area`. `ready` reads words
-/// for which the library rings that doorbell after each change. `describe` says what the thread
-/// waits for; it is called if the wait is long.
-pub fn until_rung_in(
-    job: &Job,
-    area: &FlagArea,
-    describe: impl Fn() -> WaitDescription,
-    mut ready: impl FnMut() -> bool,
-) {
-    if !ready() {
-        wait(job, rung_sleep(job, area, &[]), describe, ready);
+        wait(links, rung_sleep(links, flags), describe, ready);
     }
 }
 
@@ -58,20 +46,20 @@ pub fn until_rung_in(
 /// what the thread waits for; it is called if the wait is long.
 #[inline]
 pub fn until_seen(
-    job: &Job,
+    links: &'static Links,
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     if !ready() {
-        wait(job, seen_sleep(job), describe, ready);
+        wait(links, seen_sleep(links), describe, ready);
     }
 }
 
 /// Waits until another thread of this PE, which may need the CPU meanwhile, has set `word` to
 /// another value than 0. `describe` says what the thread waits for; it is called if the wait is
 /// long.
-pub fn until_set(job: &Job, word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
-    wait(job, Sleep::OnWord(word), describe, || {
+pub fn until_set(links: &'static Links, word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
+    wait(links, Sleep::OnWord(word), describe, || {
         // Acquire: the other thread has set the word, with release order, after all else that this
         // one waits for.
         word.load(Ordering::Acquire) != 0
@@ -101,15 +89,16 @@ pub(crate) fn is_soon(job: &Job, mut ready: impl FnMut() -> bool) -> bool {
 /// calls `ready` once more. A program repeats a test in a loop, so the loop serves peers as a wait
 /// does.
 #[inline]
-pub fn test(mut ready: impl FnMut() -> bool) -> bool {
-    let is_seen = ready() || network::is_open() && test_after_progress(&mut ready);
+pub fn test(links: &Links, mut ready: impl FnMut() -> bool) -> bool {
+    let is_seen =
+        ready() || links.network.is_open() && test_after_progress(links.network, &mut ready);
     polls::count_test(is_seen);
     is_seen
 }
 
 #[cold]
-fn test_after_progress(ready: &mut impl FnMut() -> bool) -> bool {
-    network::progress();
+fn test_after_progress(network: &Network, ready: &mut impl FnMut() -> bool) -> bool {
+    network.progress();
     ready()
 }
 
@@ -130,28 +119,29 @@ enum Sleep<'a> {
 }
 
 /// Returns how a thread sleeps that waits for words of the library.
-fn rung_sleep<'a>(job: &Job, area: &'a FlagArea, flags: &'a [usize]) -> Sleep<'a> {
+fn rung_sleep<'a>(links: &'static Links, flags: &'a [usize]) -> Sleep<'a> {
+    let job = &links.job;
     // Otherwise a peer of the node may change the awaited words, too, which ends no sleep in the
     // network.
-    if !network::is_open() || !job.is_alone_on_node {
-        return Sleep::OnDoorbell(area);
+    if !links.network.is_open() || !job.is_alone_on_node {
+        return Sleep::OnDoorbell(&links.area);
     }
 
-    let at_most = if !flags.is_empty() && network::wakes_waits() {
+    let at_most = if !flags.is_empty() && links.network.wakes_waits() {
         SIGNALED_SLEEP
     } else {
-        sleep_limit(job)
+        sleep_limit(links)
     };
     Sleep::InNetwork { at_most, flags }
 }
 
 /// Returns how a thread sleeps that waits for words of the program.
-fn seen_sleep(job: &Job) -> Sleep<'static> {
-    if !network::is_open() {
+fn seen_sleep(links: &Links) -> Sleep<'static> {
+    if !links.network.is_open() {
         return Sleep::Nap;
     }
     Sleep::InNetwork {
-        at_most: sleep_limit(job),
+        at_most: sleep_limit(links),
         flags: &[],
     }
 }
@@ -163,7 +153,10 @@ impl Pauses {
     /// Returns the pauses of a wait that begins.
     pub fn begin() -> Pauses {
         let is_oversubscribed = job::known().is_some_and(|job| job.is_oversubscribed);
-        Pauses(Backoff::new(polled(), is_oversubscribed))
+        Pauses(Backoff::new(
+            polled(network::of_process()),
+            is_oversubscribed,
+        ))
     }
 
     /// Pauses after a test that was not successful: at first for a moment, later for a nap, since
@@ -176,7 +169,8 @@ impl Pauses {
 }
 
 /// Returns the longest single sleep in the network, in a wait for arbitrary words.
-fn sleep_limit(job: &Job) -> Duration {
+fn sleep_limit(links: &Links) -> Duration {
+    let job = &links.job;
     let has_one_thread = job.thread_level == SHMEM_THREAD_SINGLE && !thread::has_requests();
     if !job.is_alone_on_node {
         // A peer on the node may change the word, which ends no sleep.
@@ -184,7 +178,7 @@ fn sleep_limit(job: &Job) -> Duration {
     } else if !has_one_thread {
         // Another thread of this PE may change the word, which ends no sleep either.
         SLEEP_AMONG_THREADS
-    } else if network::wakes_waits() {
+    } else if links.network.wakes_waits() {
         SIGNALED_SLEEP
     } else {
         UNSIGNALED_SLEEP
@@ -198,8 +192,8 @@ fn is_in_background() -> bool {
 }
 
 /// Returns what a waiting thread polls.
-pub(super) fn polled() -> Polled {
-    if network::is_open() {
+pub(super) fn polled(network: &Network) -> Polled {
+    if network.is_open() {
         Polled::Network
     } else {
         Polled::Words
@@ -210,19 +204,23 @@ pub(super) fn polled() -> Polled {
 /// thread polls, and sleeps in it.
 #[inline(never)]
 fn wait(
-    job: &Job,
+    links: &'static Links,
     sleep: Sleep<'_>,
     describe: impl Fn() -> WaitDescription,
     mut ready: impl FnMut() -> bool,
 ) {
     let is_on_word = matches!(sleep, Sleep::OnWord(_));
-    let polled = if is_on_word { Polled::Words } else { polled() };
-    let poll = || polled == Polled::Network && network::progress();
+    let polled = if is_on_word {
+        Polled::Words
+    } else {
+        polled(links.network)
+    };
+    let poll = || polled == Polled::Network && links.network.progress();
 
     // The thread that sets the word, or the program, needs the CPU.
     let another_needs_cpu = is_on_word || is_in_background();
-    let mut backoff = Backoff::new(polled, job.is_oversubscribed || another_needs_cpu);
-    let mut sleeper = Sleeper::new(sleep, describe);
+    let mut backoff = Backoff::new(polled, links.job.is_oversubscribed || another_needs_cpu);
+    let mut sleeper = Sleeper::new(links, sleep, describe);
 
     // `ready` may take a message, so it is not called again once it has returned true.
     let mut is_over = false;
@@ -243,6 +241,7 @@ fn wait(
 
 /// The sleeps of a waiting thread.
 struct Sleeper<'a, D> {
+    links: &'static Links,
     sleep: Sleep<'a>,
     wait: LongWait<D>,
     /// The thread counts as one that waits while it may sleep in the network.
@@ -251,11 +250,12 @@ struct Sleeper<'a, D> {
 }
 
 impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
-    fn new(sleep: Sleep<'a>, describe: D) -> Sleeper<'a, D> {
+    fn new(links: &'static Links, sleep: Sleep<'a>, describe: D) -> Sleeper<'a, D> {
         let is_in_network = matches!(sleep, Sleep::InNetwork { .. });
         Sleeper {
             sleep,
-            wait: LongWait::new(describe),
+            links,
+            wait: LongWait::new(links, describe),
             _counted: is_in_network.then(WaitingThread::count),
             has_slept: false,
         }
@@ -269,9 +269,9 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
         let wait = &mut self.wait;
         match self.sleep {
             Sleep::OnDoorbell(area) => {
-                if is_first && network::is_open() {
+                if is_first && self.links.network.is_open() {
                     // From now on a thread of the transport makes it progress.
-                    network::stop_polling();
+                    self.links.network.stop_polling();
                 }
                 area.sleep_unless(ready, |word, heard| wait.sleep(word, heard));
                 false
@@ -280,7 +280,7 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
                 wait.check();
                 // Read before `ready` is called: if a word changes after that, the sleep is not
                 // begun, or ends.
-                let area = flags::area();
+                let area = &self.links.area;
                 let awaited: Vec<AwaitedWord> = flags
                     .iter()
                     .map(|&offset| AwaitedWord::new(area.awaited(offset)))
@@ -290,7 +290,11 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
                 if ready() {
                     return false;
                 }
-                network::wait(sleep_time(lasted, at_most), &awaited, ready)
+                self.links.network.wait(
+                    sleep_time(self.links.network, lasted, at_most),
+                    &awaited,
+                    ready,
+                )
             }
             Sleep::Nap => {
                 std::thread::sleep(NAP);
@@ -310,10 +314,10 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
             return;
         }
 
-        network::end_wait();
+        self.links.network.end_wait();
         if backoff.has_slept_for_long() {
             // The service thread sleeps meanwhile, too, in intervals that grow with the wait.
-            network::stop_polling();
+            self.links.network.stop_polling();
         }
     }
 }
@@ -321,8 +325,8 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
 /// Returns the length of a sleep in the network. If not every change ends a sleep, it lasts no
 /// longer than the wait so far. Otherwise that limit would only take time: for a short sleep the
 /// kernel sets its timer anew, which took 13 us instead of 2 in a round trip over TCP.
-fn sleep_time(lasted: Duration, at_most: Duration) -> Duration {
-    if network::wakes_waits() && at_most > NAP {
+fn sleep_time(network: &Network, lasted: Duration, at_most: Duration) -> Duration {
+    if network.wakes_waits() && at_most > NAP {
         at_most
     } else {
         lasted.clamp(NAP, at_most)

@@ -1,10 +1,10 @@
 //! How a thread waits for the waker that it has given to a future.
 
+use crate::links;
 use crate::net::{flags, network};
 use crate::sync::waits::polled;
 use crate::sync::word_tasks;
 use rushmem_pe::call::thread;
-use rushmem_pe::job;
 use rushmem_transport::progress::backoff::{Backoff, Pause};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,21 +39,27 @@ impl Woken {
     /// one is open, and looks at the words for which tasks wait, since the future may await these;
     /// later sleeps, while threads of the library do that.
     pub fn wait(&self) {
+        // A future may be awaited before the first init.
+        let links = links::known();
+        let is_oversubscribed = links.is_some_and(|links| links.job.is_oversubscribed);
         // A thread that carries out a collective needs the CPU.
-        let another_needs_cpu =
-            thread::has_requests() || job::known().is_some_and(|job| job.is_oversubscribed);
-        let mut backoff = Backoff::new(polled(), another_needs_cpu);
+        let another_needs_cpu = thread::has_requests() || is_oversubscribed;
+        let mut backoff = Backoff::new(polled(network::of_process()), another_needs_cpu);
 
         let mut worked = false;
         while !self.take() {
             worked = match backoff.pause(worked) {
                 Pause::Spin | Pause::Yield => {
-                    word_tasks::look();
-                    network::progress_if_open()
+                    if let Some(links) = links {
+                        links.word_tasks.look();
+                    }
+                    network::of_process().progress_if_open()
                 }
                 Pause::Sleep => {
-                    word_tasks::leave_to_thread();
-                    network::stop_polling_if_open();
+                    if let Some(links) = links {
+                        word_tasks::leave_to_thread(links);
+                    }
+                    network::of_process().stop_polling_if_open();
                     self.sleep();
                     false
                 }

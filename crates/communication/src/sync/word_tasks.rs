@@ -5,14 +5,12 @@
 //! thread then looks at the words at intervals. It begins with the first task, and ends when there
 //! has been none for a second. A thread in `block_on` looks by itself before it sleeps.
 
-mod registry;
+pub(crate) mod registry;
 
-use crate::net::{flags, network};
-use registry::Registry;
+use crate::links::Links;
 use rushmem_system::thread::spawn_service;
 use rustix::thread::{Timespec, futex};
 use std::cell::Cell;
-use std::sync::LazyLock;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -27,8 +25,6 @@ const LONGEST: Duration = Duration::from_millis(2);
 /// by another thread of this PE is seen, which rings nothing. The number was chosen without a
 /// measurement.
 const RUNG: Duration = Duration::from_millis(10);
-
-static TASKS: LazyLock<Registry> = LazyLock::new(Registry::default);
 
 thread_local! {
     /// True while this thread looks at the words by itself.
@@ -45,6 +41,8 @@ mod primitive {
 /// The wait of one task, which ends when this is dropped.
 #[derive(Debug, Default)]
 pub struct WordWait {
+    /// The PE of whose tasks it is one; `None` before the first call.
+    links: Option<&'static Links>,
     /// The number of the task; 0 before the first call.
     number: u64,
 }
@@ -52,25 +50,31 @@ pub struct WordWait {
 impl WordWait {
     /// Wakes the task once when the condition `holds`, which reads words of this PE. The caller
     /// then looks at the words once more, since they may have changed before this call.
-    pub fn wake_when(&mut self, waker: &Waker, holds: impl Fn() -> bool + Send + 'static) {
-        self.number = TASKS.enter(self.number, waker, holds);
+    pub fn wake_when(
+        &mut self,
+        links: &'static Links,
+        waker: &Waker,
+        holds: impl Fn() -> bool + Send + 'static,
+    ) {
+        self.number = links.word_tasks.enter(self.number, waker, holds);
+        self.links = Some(links);
         if !LOOKS.get() {
-            leave_to_thread();
+            leave_to_thread(links);
         }
     }
 }
 
 impl Drop for WordWait {
     fn drop(&mut self) {
-        if self.number != 0 {
-            TASKS.remove(self.number);
+        if let Some(links) = self.links {
+            links.word_tasks.remove(self.number);
         }
     }
 }
 
 /// Forgets all tasks: their words may not be read any more.
-pub fn forget() {
-    TASKS.clear();
+pub fn forget(links: &Links) {
+    links.word_tasks.clear();
 }
 
 /// Calls `body`, in which this thread looks at the words by itself.
@@ -89,23 +93,20 @@ pub fn looking<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Wakes the tasks whose conditions hold, unless another thread is about to.
-pub(super) fn look() {
-    TASKS.look();
-}
-
 /// Has the thread of the library look at the words, if there are tasks. Starts it if necessary.
-pub(super) fn leave_to_thread() {
-    TASKS.leave_to_thread(|| spawn_service("rushmem-waker", serve).is_ok());
+pub(super) fn leave_to_thread(links: &'static Links) {
+    links
+        .word_tasks
+        .leave_to_thread(|| spawn_service("rushmem-waker", || serve(links)).is_ok());
 }
 
 /// Wakes tasks until there have been none for [`IDLE`].
-fn serve() {
+fn serve(links: &Links) {
     let mut interval = SHORTEST;
 
-    TASKS.serve(IDLE, |look| {
-        if network::rings_always() {
-            sleep_on_doorbell();
+    links.word_tasks.serve(IDLE, |look| {
+        if links.ring_always() {
+            sleep_on_doorbell(links);
             return;
         }
 
@@ -114,21 +115,23 @@ fn serve() {
             // the words of others.
             interval = SHORTEST;
         }
-        TASKS.sleep_until_next_task(look.last_task, interval);
+        links
+            .word_tasks
+            .sleep_until_next_task(look.last_task, interval);
         interval = (interval * 2).min(LONGEST);
     });
 }
 
 /// Sleeps until the doorbell of this PE rings, for [`RUNG`] at the longest; not at all if the
 /// condition of a task holds. A new task is looked at by its caller, and its change rings.
-fn sleep_on_doorbell() {
+fn sleep_on_doorbell(links: &Links) {
     let limit = Timespec {
         tv_sec: 0,
         tv_nsec: RUNG.subsec_nanos().into(),
     };
 
-    flags::area().sleep_unless(
-        || TASKS.is_any_over(),
+    links.area.sleep_unless(
+        || links.word_tasks.is_any_over(),
         |rings, heard| {
             // Every error is an end of the sleep, after which the caller looks again.
             let _ = futex::wait(rings, futex::Flags::empty(), heard, Some(&limit));
@@ -138,6 +141,7 @@ fn sleep_on_doorbell() {
 
 #[cfg(test)]
 mod tests {
+    use super::registry::Registry;
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -156,26 +160,23 @@ mod tests {
     fn a_look_wakes_the_last_task_of_a_wait_once_and_no_dropped_one() {
         let [first, last, dropped] = [(); 3].map(|()| Arc::<Count>::default());
         let word = Arc::new(AtomicBool::new(false));
-        let wait_for = |wait: &mut WordWait, count: &Arc<Count>| {
+        let tasks = Registry::default();
+        let wait_for = |number, count: &Arc<Count>| {
             let word = Arc::clone(&word);
             let holds = move || word.load(Ordering::SeqCst);
-            wait.wake_when(&Waker::from(Arc::clone(count)), holds);
+            tasks.enter(number, &Waker::from(Arc::clone(count)), holds)
         };
 
-        looking(|| {
-            let mut kept = WordWait::default();
-            let mut other = WordWait::default();
-            wait_for(&mut kept, &first);
-            wait_for(&mut other, &dropped);
-            wait_for(&mut kept, &last);
-            drop(other);
-            look();
-            assert_eq!(last.0.load(Ordering::SeqCst), 0);
+        let kept = wait_for(0, &first);
+        let other = wait_for(0, &dropped);
+        assert_eq!(wait_for(kept, &last), kept);
+        tasks.remove(other);
+        tasks.look();
+        assert_eq!(last.0.load(Ordering::SeqCst), 0);
 
-            word.store(true, Ordering::SeqCst);
-            look();
-            look();
-        });
+        word.store(true, Ordering::SeqCst);
+        tasks.look();
+        tasks.look();
 
         let counts = [first, last, dropped].map(|count| {
             assert_eq!(Arc::strong_count(&count), 1, "a waker was kept");

@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicUsize, Orderin
 /// The data that every access reads. Those for the heap are in one cache line. Only init, finalize
 /// and a forked child write it. The standard requires that no call overlaps init or finalize, so
 /// relaxed loads suffice.
+#[derive(Debug)]
 #[repr(C, align(64))]
-struct AddressMap {
+pub struct AddressMap {
     /// The number of entries in each table of deltas.
     n_pes: AtomicUsize,
     heap: OwnSegment,
@@ -27,6 +28,7 @@ struct AddressMap {
 }
 
 /// A segment of this PE.
+#[derive(Debug)]
 #[repr(C)]
 struct OwnSegment {
     start: AtomicUsize,
@@ -54,18 +56,15 @@ const NOWHERE: usize = 1 << 63;
 
 // `used` keeps the compiler from splitting the fields over several cache lines.
 #[used]
-static MAP: AddressMap = AddressMap {
-    n_pes: AtomicUsize::new(0),
-    heap: OwnSegment::closed(),
-    statics: OwnSegment::closed(),
-};
+static MAP: AddressMap = AddressMap::closed();
 
 /// The bounds of the segments while accesses are observed. The deltas are in [`MAP`].
-static OBSERVED: AddressMap = AddressMap {
-    n_pes: AtomicUsize::new(0),
-    heap: OwnSegment::closed(),
-    statics: OwnSegment::closed(),
-};
+static OBSERVED: AddressMap = AddressMap::closed();
+
+/// Returns the map of the PE of this process, which the fast path of accesses reads.
+pub fn of_process() -> &'static AddressMap {
+    &MAP
+}
 
 impl OwnSegment {
     const fn closed() -> OwnSegment {
@@ -120,9 +119,38 @@ impl OwnSegment {
 }
 
 impl AddressMap {
+    /// Returns the map of a PE that has published no deltas and opened no segment.
+    pub const fn closed() -> AddressMap {
+        AddressMap {
+            n_pes: AtomicUsize::new(0),
+            heap: OwnSegment::closed(),
+            statics: OwnSegment::closed(),
+        }
+    }
+
+    /// Publishes the deltas of all PEs.
+    pub fn publish(&self, heap: Deltas, statics: Deltas) {
+        let table = |deltas: Deltas| deltas.0.as_ptr().cast_mut();
+        self.heap.deltas.store(table(heap), Relaxed);
+        self.statics.deltas.store(table(statics), Relaxed);
+        // After the tables, which have that many entries.
+        self.n_pes.store(heap.0.len(), Relaxed);
+    }
+
+    /// Returns true if the network carries out atomic operations on words that are mapped here.
+    #[inline]
+    pub fn are_atomics_by_network(&self) -> bool {
+        self.heap.word_deltas.load(Relaxed) != self.heap.deltas.load(Relaxed)
+    }
+
+    /// Sets the bounds of the heap.
+    pub fn open_heap(&self, heap: *mut u8, heap_bytes: usize) {
+        self.heap.open(heap.addr(), heap_bytes);
+    }
+
     /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
     #[inline(always)]
-    fn locate(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    pub(crate) fn locate(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
         if let Some(offset) = self.heap.offset(addr, nbytes) {
             return Some((Segment::Heap, offset));
         }
@@ -208,14 +236,42 @@ impl Deltas {
     }
 }
 
+/// Where the images of a segment of a PE are.
+#[derive(Debug)]
+pub struct Images {
+    /// The segment; `None` for the constants of the program, which are their own images.
+    pub(super) segment: Option<Segment>,
+    deltas: Deltas,
+}
+
+impl Images {
+    /// The images of constants.
+    pub(super) const OF_CONSTANTS: Images = Images {
+        segment: None,
+        deltas: Deltas(&[]),
+    };
+
+    /// Returns the images of a segment, which has these deltas, for the life of the process.
+    pub fn leak(segment: Segment, deltas: Deltas) -> &'static Images {
+        Box::leak(Box::new(Images {
+            segment: Some(segment),
+            deltas,
+        }))
+    }
+
+    /// Returns the distance of the image on `pe`, if it is mapped here.
+    #[inline]
+    pub(super) fn delta(&self, pe: Pe) -> Option<isize> {
+        match self.segment {
+            Some(_) => self.deltas.of(pe),
+            None => Some(0),
+        }
+    }
+}
+
 /// Publishes the deltas of all PEs.
 pub fn publish(heap: Deltas, statics: Deltas) {
-    let table = |deltas: Deltas| deltas.0.as_ptr().cast_mut();
-    MAP.heap.deltas.store(table(heap), Relaxed);
-    MAP.statics.deltas.store(table(statics), Relaxed);
-    // After the tables, which have that many entries.
-    MAP.n_pes.store(heap.0.len(), Relaxed);
-
+    MAP.publish(heap, statics);
     let apart = heap
         .0
         .iter()
@@ -301,7 +357,7 @@ fn none_mapped() -> *mut isize {
 /// Returns true if the network carries out atomic operations on words that are mapped here.
 #[inline]
 pub fn are_atomics_by_network() -> bool {
-    MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
+    MAP.are_atomics_by_network()
 }
 
 /// Sets the bounds of the segments: of the fast path, or of the path of observed accesses if

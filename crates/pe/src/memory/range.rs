@@ -8,8 +8,9 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::job;
-use crate::memory::{address, checks, constants, statics};
+use crate::job::Job;
+use crate::memory::address::Images;
+use crate::memory::{checks, constants, statics};
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -22,7 +23,8 @@ pub const SCRATCH: usize = 8 << 10;
 /// peer's memory (an [`image`](SymmetricRange::image)).
 #[derive(Clone, Copy, Debug)]
 pub struct SymmetricRange {
-    home: Home,
+    /// Where its images on other PEs are; `None` for private memory, or an image on another PE.
+    images: Option<&'static Images>,
     /// Bytes from the segment's start, or for a constant from the program's load address. Has no
     /// meaning for private memory.
     offset: usize,
@@ -30,37 +32,31 @@ pub struct SymmetricRange {
     nbytes: usize,
 }
 
-/// The kind of memory that a range is in, which decides where its image on another PE is.
-#[derive(Clone, Copy, Debug)]
-enum Home {
-    Segment(Segment),
-    /// A constant of the program, which is its own image: it is equal on all PEs.
-    Constant,
-    /// Private memory, or an image on another PE. It has no image.
-    Private,
-}
+/// A constant of the program is its own image: it is equal on all PEs. So is a range of no bytes.
+static OF_CONSTANTS: Images = Images::OF_CONSTANTS;
 
 impl SymmetricRange {
     /// A range of no bytes.
     pub const EMPTY: SymmetricRange = SymmetricRange {
-        home: Home::Segment(Segment::Internal),
+        images: Some(&OF_CONSTANTS),
         offset: 0,
         start: std::ptr::null_mut(),
         nbytes: 0,
     };
 
-    /// Creates a range of `nbytes` bytes at `start`, `offset` bytes from the start of the segment.
+    /// Creates a range of `nbytes` bytes at `start`, `offset` bytes from the start of the segment
+    /// that has these images.
     ///
     /// # Safety
-    /// The bytes are this part of this PE's segment.
+    /// The bytes are this part of that segment.
     pub unsafe fn new(
-        segment: Segment,
+        images: &'static Images,
         offset: usize,
         start: *mut u8,
         nbytes: usize,
     ) -> SymmetricRange {
         SymmetricRange {
-            home: Home::Segment(segment),
+            images: Some(images),
             offset,
             start,
             nbytes,
@@ -75,7 +71,7 @@ impl SymmetricRange {
         // SAFETY: the source is a range that is mapped here; the private array is at least as long.
         unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
         f(SymmetricRange {
-            home: Home::Private,
+            images: None,
             offset: 0,
             start,
             nbytes: self.nbytes,
@@ -88,7 +84,7 @@ impl SymmetricRange {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
         assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
         f(SymmetricRange {
-            home: Home::Private,
+            images: None,
             offset: 0,
             start: scratch.as_mut_ptr().cast(),
             nbytes,
@@ -99,7 +95,7 @@ impl SymmetricRange {
     pub fn of_private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
         SymmetricRange {
-            home: Home::Private,
+            images: None,
             offset: 0,
             start: memory.as_mut_ptr().cast(),
             nbytes,
@@ -128,7 +124,7 @@ impl SymmetricRange {
     #[inline]
     pub fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange {
-            home: Home::Private,
+            images: None,
             offset: 0,
             start,
             ..self
@@ -236,10 +232,10 @@ impl SymmetricRange {
     /// If the range is private memory or an image.
     #[inline]
     pub fn on(self, pe: Pe) -> Option<*mut u8> {
-        if let Home::Constant = self.home {
-            return Some(self.start);
-        }
-        address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+        let images = self.images.expect("a range without an image elsewhere");
+        images
+            .delta(pe)
+            .map(|delta| self.start.wrapping_offset(delta))
     }
 
     /// Returns the location of the byte at `index` for a transport, the same on every PE.
@@ -255,50 +251,75 @@ impl SymmetricRange {
     }
 
     fn segment(self) -> Segment {
-        match self.home {
-            Home::Segment(segment) => segment,
-            Home::Constant | Home::Private => panic!("a range without an image elsewhere"),
-        }
+        let segment = self.images.and_then(|images| images.segment);
+        segment.expect("a range without an image elsewhere")
     }
 }
 
 /// Returns the range of an argument of a routine; an empty one at no address for 0 bytes. Ends the
 /// job with an error if the bytes are not symmetric.
 pub fn symmetric(
+    job: &Job,
     call: Call,
     argument: &'static str,
     address: *const u8,
     nbytes: usize,
 ) -> SymmetricRange {
-    if nbytes == 0 {
-        return SymmetricRange::EMPTY;
-    }
-
-    let addr = address.addr();
-    // Names PE 0, which exists in every job, so the check never fails because of the PE.
-    let (segment, offset) = address::locate_unobserved(addr, nbytes)
-        .unwrap_or_else(|| checks::require_symmetric(call, argument, addr, nbytes, 0));
-    // SAFETY: the bytes were just located in the segment.
-    unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
+    located(job, address, nbytes)
+        .unwrap_or_else(|| require_symmetric(job, call, argument, address, nbytes))
 }
 
 /// Returns the range of the argument `source` of a routine, which only reads it, so that it may be
 /// a constant. Ends the job with an error if the bytes are neither constant nor symmetric.
-pub fn symmetric_source(call: Call, address: *const u8, nbytes: usize) -> SymmetricRange {
-    let addr = address.addr();
-    let is_constant = nbytes > 0
-        && address::locate_unobserved(addr, nbytes).is_none()
-        && constants::are_equal(job::require(call), addr, nbytes);
-    if !is_constant {
-        return symmetric(call, "source", address, nbytes);
-    }
+pub fn symmetric_source(
+    job: &Job,
+    call: Call,
+    address: *const u8,
+    nbytes: usize,
+) -> SymmetricRange {
+    located(job, address, nbytes)
+        .or_else(|| constant(job, address, nbytes))
+        .unwrap_or_else(|| require_symmetric(job, call, "source", address, nbytes))
+}
 
-    SymmetricRange {
-        home: Home::Constant,
+/// Returns the range of these bytes if they are symmetric and accesses are not observed, or there
+/// are none.
+#[inline(always)]
+fn located(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
+    if nbytes == 0 {
+        return Some(SymmetricRange::EMPTY);
+    }
+    let (segment, offset) = job.map.locate(address.addr(), nbytes)?;
+    // SAFETY: the bytes were just located in the segment.
+    Some(unsafe { SymmetricRange::new(job.images(segment), offset, address.cast_mut(), nbytes) })
+}
+
+/// Returns the range of these bytes if they are constants of the program.
+#[cold]
+fn constant(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
+    let addr = address.addr();
+    constants::are_equal(job, addr, nbytes).then(|| SymmetricRange {
+        images: Some(&OF_CONSTANTS),
         offset: addr - statics::own().load_address(),
         start: address.cast_mut(),
         nbytes,
-    }
+    })
+}
+
+/// Returns the range of these bytes, also while accesses are observed. Ends the job with an error
+/// if they are not symmetric.
+#[cold]
+fn require_symmetric(
+    job: &Job,
+    call: Call,
+    argument: &'static str,
+    address: *const u8,
+    nbytes: usize,
+) -> SymmetricRange {
+    // Names PE 0, which exists in every job, so the check never fails because of the PE.
+    let (segment, offset) = checks::require_symmetric(call, argument, address.addr(), nbytes, 0);
+    // SAFETY: the bytes were just located in the segment.
+    unsafe { SymmetricRange::new(job.images(segment), offset, address.cast_mut(), nbytes) }
 }
 
 /// Prints the number of bytes, the address of the first one, and the address behind the last one.

@@ -5,17 +5,18 @@
 //! call the strided split; no other PE of the parent takes part in it.
 
 use crate::coll::collectives;
-use crate::coll::same_collective::{self, CheckedArgument, CheckedGroup};
+use crate::coll::same_collective::{self, CheckedArgument};
 use crate::message_purpose::MessagePurpose;
-use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
-use crate::teams::registry::{HeldTeam, find, teams};
+use crate::own_pe::{self, OwnPe};
+use crate::teams::agreement::{Agreed, AgreementRequest, agree, fail_elsewhere};
+use crate::teams::checked_group::CheckedGroup;
+use crate::teams::registry::HeldTeam;
 use crate::teams::team::{NewTeam, Split, TeamConfig};
 use core::ffi::c_int;
 use rushmem_communication::sync::mailbox::message_wait;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::extension_constants::SHMEM_COLOR_UNDEFINED;
-use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
@@ -31,9 +32,10 @@ pub fn split_strided_by_members(
     stride: c_int,
     size: c_int,
 ) -> Result<TeamHandle, NoTeamLeft> {
-    let parent = parent_team(call, parent);
+    let pe = own_pe::require(call);
+    let parent = parent_team(pe, call, parent);
     let members = triplet(call, parent.members(), start, stride, size);
-    if members.team_pe(job::require(call).me).is_none() {
+    if members.team_pe(pe.job().me).is_none() {
         return Ok(TeamHandle::INVALID);
     }
 
@@ -46,10 +48,10 @@ pub fn split_strided_by_members(
     let purpose = MessagePurpose::SplitByMembers.word();
     let tag = digest(&[purpose, parent.handle().0 as u64, start, stride, size]);
     let split = parent.split_by_members(call);
-    make(call, split, members, tag, &arguments)
+    make(pe, call, split, members, tag, &arguments)
 }
 
-fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
+fn parent_team(pe: &'static OwnPe, call: Call, handle: TeamHandle) -> HeldTeam {
     if handle == TeamHandle::INVALID {
         fail!(
             call,
@@ -57,7 +59,7 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
              split"
         );
     }
-    find(call, "parent_team", handle)
+    pe.teams.find(call, "parent_team", handle)
 }
 
 /// Returns the PEs of a triplet of the parent, in the order of the world. Ends the job with an
@@ -97,21 +99,29 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
 /// Makes a team of `members`, all of which call this with the same tag. With `SHMEM_CHECK`, they
 /// must also pass the same `arguments`.
 fn make(
+    pe: &'static OwnPe,
     call: Call,
     split: Split,
     members: Members,
     tag: u64,
     arguments: &[CheckedArgument],
 ) -> Result<TeamHandle, NoTeamLeft> {
-    let job = job::require(call);
-    if job.settings.checks() {
+    if pe.job().settings.checks() {
         let made = NewTeam {
             call,
             name: split.name(&members),
             members: &members,
             tag,
         };
-        same_collective::require(&made, job, &members, tag, CheckedGroup::NONE, arguments);
+        same_collective::require(
+            pe.links,
+            &pe.teams,
+            &made,
+            &members,
+            tag,
+            CheckedGroup::NONE,
+            arguments,
+        );
     }
 
     let request = AgreementRequest {
@@ -121,12 +131,21 @@ fn make(
         keeps: true,
         count: 1,
     };
-    match agree(call, &message_wait(call), job, &members, request) {
+    match agree(
+        pe.links,
+        &pe.slots,
+        call,
+        &message_wait(call),
+        &members,
+        request,
+    ) {
         Agreed::Slots {
             slots, generation, ..
         } => {
             let config = TeamConfig::default();
-            Ok(teams().add_split_team(job, split, slots[0], generation, members, config))
+            Ok(pe
+                .teams
+                .add_split_team(pe.links, split, slots[0], generation, members, config))
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => Err(NoTeamLeft),
@@ -142,7 +161,8 @@ pub fn split_grid<const D: usize>(
     parent: TeamHandle,
     ranges: [(&str, c_int); D],
 ) -> Result<[TeamHandle; D], NoTeamLeft> {
-    let parent = parent_team(call, parent);
+    let pe = own_pe::require(call);
+    let parent = parent_team(pe, call, parent);
     let sizes = ranges.map(|(argument, range)| match u32::try_from(range) {
         Ok(range) => range,
         Err(_) => {
@@ -154,8 +174,7 @@ pub fn split_grid<const D: usize>(
             )
         }
     });
-    let job = job::require(call);
-    collectives::require_same(call, &parent, &[]);
+    collectives::require_same(pe, call, &parent, &[]);
 
     let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
@@ -167,13 +186,20 @@ pub fn split_grid<const D: usize>(
         keeps: true,
         count: D,
     };
-    match agree(call, &message_wait(call), job, parent.members(), request) {
+    match agree(
+        pe.links,
+        &pe.slots,
+        call,
+        &message_wait(call),
+        parent.members(),
+        request,
+    ) {
         Agreed::Slots {
             slots, generation, ..
         } => {
             let Some(axes) = axes else {
                 for slot in slots {
-                    agreement::slots().release(slot);
+                    pe.slots.release(slot);
                 }
                 return Ok([TeamHandle::INVALID; D]);
             };
@@ -182,7 +208,8 @@ pub fn split_grid<const D: usize>(
             Ok(axes.map(|members| {
                 let slot = slots.next().expect("there is one for each");
                 let config = TeamConfig::default();
-                teams().add_split_team(job, split, slot, generation, members, config)
+                pe.teams
+                    .add_split_team(pe.links, split, slot, generation, members, config)
             }))
         }
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
@@ -211,10 +238,11 @@ pub fn split_color(
              ({SHMEM_COLOR_UNDEFINED})"
         );
     }
-    let parent = parent_team(call, parent);
+    let pe = own_pe::require(call);
+    let parent = parent_team(pe, call, parent);
 
     let own = ColorAndKey { color, key };
-    let words = collectives::gather_words(call, &parent, own.to_word());
+    let words = collectives::gather_words(pe, call, &parent, own.to_word());
     let split = parent.next_split(call);
     // Such a PE has taken part so far, since all members of the parent must.
     if color == SHMEM_COLOR_UNDEFINED {
@@ -239,7 +267,7 @@ pub fn split_color(
     let members = Members::listed(pes.collect());
     let purpose = MessagePurpose::SplitColor.word();
     let tag = digest(&[purpose, parent.handle().0 as u64, color as u64]);
-    make(call, split, members, tag, &[("color", color as u64)])
+    make(pe, call, split, members, tag, &[("color", color as u64)])
 }
 
 /// The color and the key that a PE passes to [`split_color`].

@@ -1,6 +1,6 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): creating and destroying them, and queries about them.
 
-use crate::teams::registry;
+use crate::own_pe::{self, OwnPe};
 use core::ffi::c_long;
 use rushmem_communication::access::contexts::{Context, contexts};
 use rushmem_communication::access::endpoints::endpoints;
@@ -26,7 +26,7 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
         return None;
     }
 
-    let found = registry::find(call, "team", team);
+    let found = own_pe::of_process().teams.find(call, "team", team);
     let members = found.members().clone();
     let checks = job.settings.checks();
     contexts().add(team, found.root(), members, options, job.n_pes, checks)
@@ -56,8 +56,8 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
 /// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams if `team` is
 /// `None`. With `SHMEM_CHECK`, ends the job with an error if one of them is private, since only its
 /// thread may destroy it.
-pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
-    let checks = job::require(call).settings.checks();
+pub(crate) fn destroy_of(pe: &OwnPe, call: Call, team: Option<TeamHandle>) {
+    let checks = pe.job().settings.checks();
     for context in contexts().of_team(team) {
         if checks && context.is_private {
             fail!(

@@ -7,11 +7,11 @@
 //! `SHMEMX_MALLOC_NO_BARRIER`.
 #![allow(unsafe_code)]
 
-use crate::api::lock;
 use crate::coll::collectives::heap_barrier;
 use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
 use core::ffi::{c_long, c_void};
+use rushmem_communication::links::{self, Links};
 use rushmem_communication::net::network;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_heap::{AddressKind, Allocator, Misplaced, Unusable};
@@ -123,7 +123,8 @@ fn zeroed_as(
 /// # Safety
 /// No PE uses the block at its old address any more.
 pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
-    let job = job::require(call);
+    let links = links::require(call);
+    let job = &links.job;
     if ptr.is_null() {
         return malloc(call, nbytes);
     }
@@ -137,7 +138,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     let change = HeapChange::Reallocate(nbytes as u64);
     let arguments = [("size", nbytes as u64), ("ptr at", offset)];
     heap_barrier(call, change, &arguments);
-    require_intact(call, job, ptr);
+    require_intact(call, links, ptr);
 
     let old = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
     let reallocated = allocating(call, job, |allocator| {
@@ -152,7 +153,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
                 report_block(call, ptr, old.len(), false);
                 // The locks in a block that has not moved keep their state.
                 if ptr != block.cast() {
-                    lock::forget(ptr.addr()..ptr.addr() + old.len());
+                    links.lock_turns.forget(ptr.addr()..ptr.addr() + old.len());
                 }
             }
             prepare_block(call, job, block, nbytes, false);
@@ -170,14 +171,15 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
 /// # Safety
 /// No PE uses the block any more.
 pub unsafe fn free(call: Call, ptr: *mut c_void) {
-    let job = job::require(call);
+    let links = links::require(call);
+    let job = &links.job;
     if ptr.is_null() {
         return;
     }
 
     let offset = checked_offset(call, job, ptr);
     heap_barrier(call, HeapChange::Free(offset), &[("ptr at", offset)]);
-    require_intact(call, job, ptr);
+    require_intact(call, links, ptr);
 
     let freed = allocating(call, job, |allocator| {
         allocator.free(call.name(), ptr.cast())
@@ -186,7 +188,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     let nbytes = freed.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
 
     report_block(call, ptr, nbytes, false);
-    lock::forget(ptr.addr()..ptr.addr() + nbytes);
+    links.lock_turns.forget(ptr.addr()..ptr.addr() + nbytes);
 }
 
 /// The symmetric heap of this PE, in bytes.
@@ -250,7 +252,7 @@ fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos:
 
     // Before the network registers the block, since some networks lock its pages then.
     huge_pages::make_for_block(job, block, nbytes, for_amos);
-    network::extend_heap(call, end, |reach, is_locked| {
+    network::of_process().extend_heap(call, end, |reach, is_locked| {
         if is_locked {
             locked::prepare(job, reach)
         } else {
@@ -288,7 +290,8 @@ fn is_in_heap(ptr: *const c_void) -> bool {
 
 /// With `SHMEM_CHECK`, ends the job with an error if the guard of a block was overwritten, or if
 /// this PE holds a lock in the block.
-fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
+fn require_intact(call: Call, links: &Links, ptr: *const c_void) {
+    let job = &links.job;
     if !job.settings.checks() {
         return;
     }
@@ -296,7 +299,7 @@ fn require_intact(call: Call, job: &Job, ptr: *const c_void) {
 
     let block = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
     let end = ptr.addr() + block.map_or(0, |block| block.len());
-    if let Some(lock) = lock::held_in(ptr.addr()..end) {
+    if let Some(lock) = links.lock_turns.held_in(ptr.addr()..end) {
         fail!(
             call,
             "{}this PE holds the lock at {lock:#x}, which is in the block at {ptr:p}; {}",

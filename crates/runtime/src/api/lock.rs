@@ -24,42 +24,40 @@ mod word;
 
 pub use word::LockWord;
 
+use crate::own_pe::{Caller, OwnPe};
 use core::ffi::{c_int, c_long};
 use rushmem_communication::access::contexts::DefaultContext;
 use rushmem_communication::access::order;
-use rushmem_communication::net::flags;
 use rushmem_communication::net::polls;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::status::WaitDescription;
 use rushmem_communication::status::polled_calls;
-use rushmem_communication::sync::lock_turns::{HeldLock, TurnResult, lock_turns};
+use rushmem_communication::sync::lock_turns::{HeldLock, LockTurns, TurnResult};
 use rushmem_communication::sync::long_wait::LongWait;
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{AwaitedObject, PolledObject};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
-use rushmem_pe::job::caller;
-use rushmem_pe::job::{self, Job};
-use rushmem_pe::memory::address;
+use rushmem_pe::job::{Job, caller};
 use rushmem_pe::memory::{checks, range, symmetric_location};
 use rushmem_transport::Pe;
-use std::ops::Range;
 use word::RemoteWord;
 
 /// A lock, as this PE uses it in a call.
 struct LockHandle<T> {
     call: Call,
+    pe: &'static OwnPe,
     job: &'static Job,
     word: *mut T,
     home: c_int,
 }
 
 impl<T: LockWord> LockHandle<T> {
-    fn new(call: Call, word: *mut T) -> LockHandle<T> {
-        let job = job::require(call);
+    fn new(pe: &'static OwnPe, call: Call, word: *mut T) -> LockHandle<T> {
+        let job = pe.job();
         caller::check(call, job);
-        let range = range::symmetric(call, "lock", word.cast(), size_of::<T>());
+        let range = range::symmetric(job, call, "lock", word.cast(), size_of::<T>());
         checks::require_aligned(call, "lock", word.addr(), size_of::<T>());
 
         if job.n_pes > T::MAX_PES {
@@ -78,6 +76,7 @@ impl<T: LockWord> LockHandle<T> {
         let home = ((range.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
         LockHandle {
             call,
+            pe,
             job,
             word,
             home,
@@ -92,14 +91,23 @@ impl<T: LockWord> LockHandle<T> {
     /// for its turn; threads get their turns in the order of their calls.
     fn take_turn(&self, wait: bool) -> TurnResult {
         let are_threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
-        let mut waiting = LongWait::new(|| self.describe(None));
-        lock_turns().take(
+        let mut waiting = None;
+        self.turns().take(
             self.address(),
             size_of::<T>(),
             are_threads,
             wait,
-            |passed, seen| waiting.sleep(passed, seen),
+            |passed, seen| {
+                waiting
+                    .get_or_insert_with(|| LongWait::new(self.pe.links, || self.describe(None)))
+                    .sleep(passed, seen)
+            },
         )
+    }
+
+    /// Returns the locks that the threads of this PE use in turn.
+    fn turns(&self) -> &'static LockTurns {
+        &self.pe.links.lock_turns
     }
 
     fn word_on(&self, pe: c_int) -> RemoteWord<T> {
@@ -157,7 +165,7 @@ impl<T: LockWord> LockHandle<T> {
         if is_free {
             self.report_held(true);
         } else {
-            lock_turns().pass(self.address());
+            self.turns().pass(self.address());
         }
         is_free
     }
@@ -206,18 +214,18 @@ impl<T: LockWord> LockHandle<T> {
     fn add_to_node(&self, pe: Pe, bits: u32) {
         // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::add_to_node(self.word_on(pe.0 as c_int), bits) };
-        flags::area().ring(pe);
+        self.pe.links.area.ring(pe);
     }
 
     /// Waits until `ready`, which reads this PE's node, returns true. Other PEs set bits there.
     /// `behind` is the PE before this one in the queue, if it is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || self.describe(behind);
-        if address::are_atomics_by_network() {
+        if self.job.map.are_atomics_by_network() {
             // The network sets the bits at any time and rings no doorbell.
-            waits::until_seen(self.job, describe, ready);
+            waits::until_seen(self.pe.links, describe, ready);
         } else {
-            waits::until_rung(self.job, &[], describe, ready);
+            waits::until_rung(self.pe.links, &[], describe, ready);
         }
     }
 
@@ -256,10 +264,11 @@ impl<T: LockWord> LockHandle<T> {
 ///
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
-pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
+pub unsafe fn set<T: LockWord>(caller: impl Caller, lock: *mut T) {
+    let (pe, call) = caller.enter();
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
-    let lock = LockHandle::new(call, lock);
+    let lock = LockHandle::new(pe, call, lock);
     if lock.take_turn(true) != TurnResult::Yours {
         fail!(
             call,
@@ -274,10 +283,10 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     lock.prepare();
     if let Some(last) = lock.enqueue() {
         // A turn counts as held from its start on, but this PE has to wait for the lock first.
-        lock_turns().set_held(lock.address(), false);
+        lock.turns().set_held(lock.address(), false);
         lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
-        lock_turns().set_held(lock.address(), true);
+        lock.turns().set_held(lock.address(), true);
     }
     lock.report_held(true);
 }
@@ -286,10 +295,11 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
 ///
 /// # Safety
 /// As [`set`].
-pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
+pub unsafe fn test<T: LockWord>(caller: impl Caller, lock: *mut T) -> c_int {
+    let (pe, call) = caller.enter();
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
-    let lock = LockHandle::new(call, lock);
+    let lock = LockHandle::new(pe, call, lock);
 
     let is_taken = lock.take_turn(false) == TurnResult::Yours && lock.take_if_free();
     polls::count_test(is_taken);
@@ -301,11 +311,12 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
 ///
 /// # Safety
 /// As [`set`].
-pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
+pub unsafe fn clear<T: LockWord>(caller: impl Caller, lock: *mut T) {
+    let (pe, call) = caller.enter();
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
-    let lock = LockHandle::new(call, lock);
-    if !lock_turns().set_held(lock.address(), false) {
+    let lock = LockHandle::new(pe, call, lock);
+    if !lock.turns().set_held(lock.address(), false) {
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
@@ -323,33 +334,20 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         let next = lock.next().expect("it was just waited for");
         lock.add_to_node(next, T::GRANTED);
     }
-    lock_turns().pass(lock.address());
+    lock.turns().pass(lock.address());
 }
 
 /// Reports the locks that this PE still holds at finalization, and forgets all locks.
-pub(crate) fn finalize(call: Call) {
-    for HeldLock { address, nbytes } in lock_turns().held() {
+pub(crate) fn finalize(pe: &'static OwnPe, call: Call) {
+    let turns = &pe.links.lock_turns;
+    for HeldLock { address, nbytes } in turns.held() {
         if nbytes == size_of::<c_int>() {
             let word = std::ptr::with_exposed_provenance_mut::<c_int>(address);
-            LockHandle::new(call, word).report_at_finalize();
+            LockHandle::new(pe, call, word).report_at_finalize();
         } else {
             let word = std::ptr::with_exposed_provenance_mut::<c_long>(address);
-            LockHandle::new(call, word).report_at_finalize();
+            LockHandle::new(pe, call, word).report_at_finalize();
         }
     }
-    forget(0..usize::MAX);
-}
-
-/// Returns the address of a lock that this PE holds in a range of addresses, if there is one.
-pub(crate) fn held_in(range: Range<usize>) -> Option<usize> {
-    lock_turns()
-        .held()
-        .into_iter()
-        .map(|lock| lock.address)
-        .find(|address| range.contains(address))
-}
-
-/// Forgets the locks in a block that was freed, except those for which threads wait.
-pub(crate) fn forget(block: Range<usize>) {
-    lock_turns().forget(block);
+    turns.forget(0..usize::MAX);
 }

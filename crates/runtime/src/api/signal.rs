@@ -5,6 +5,7 @@
 
 use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;
+use crate::own_pe::Caller;
 use core::ffi::c_int;
 use rushmem_communication::access::atomic::{SignalUpdate, update_mapped};
 use rushmem_communication::access::contexts::{Context, PeArgument};
@@ -207,7 +208,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     let job = job::require(call);
     require_aligned(call, "sig_addr", sig_addr.addr(), 8);
     if job.settings.checks() {
-        symmetric(call, "sig_addr", sig_addr.cast(), 8);
+        symmetric(job, call, "sig_addr", sig_addr.cast(), 8);
     }
 
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
@@ -227,7 +228,12 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
 ///
 /// # Safety
 /// `sig_addr` is valid for reads.
-pub unsafe fn wait_until(call: Call, sig_addr: *mut u64, cmp: c_int, cmp_value: u64) -> u64 {
+pub unsafe fn wait_until(
+    caller: impl Caller,
+    sig_addr: *mut u64,
+    cmp: c_int,
+    cmp_value: u64,
+) -> u64 {
     // SAFETY: the caller promises that `sig_addr` is valid for reads.
-    unsafe { wait::wait_for(call, sig_addr, cmp, cmp_value) }
+    unsafe { wait::wait_for(caller, sig_addr, cmp, cmp_value) }
 }

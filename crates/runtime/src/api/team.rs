@@ -4,15 +4,14 @@
 //! split fails on all of them or on none.
 
 use crate::api::ctx;
-use crate::coll::{collectives, requests};
+use crate::coll::collectives;
 use crate::message_purpose::MessagePurpose;
-use crate::teams::agreement::{self, Agreed, AgreementRequest, agree, fail_elsewhere};
-use crate::teams::registry::{find, teams};
+use crate::own_pe::{self, Caller, OwnPe};
+use crate::teams::agreement::{Agreed, AgreementRequest, agree, fail_elsewhere};
 use core::ffi::c_int;
 use rushmem_communication::sync::mailbox::message_wait;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
-use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::RowAndColumn;
 
@@ -20,32 +19,32 @@ pub use crate::api::cray::{NoTeamLeft, split_color, split_grid, split_strided_by
 pub use crate::teams::team::TeamConfig;
 
 /// `shmem_team_my_pe` (§9.4.1): the number of this PE in a team; -1 for the invalid team.
-pub fn my_pe(call: Call, team: TeamHandle) -> c_int {
-    job::require(call);
+pub fn my_pe(caller: impl Caller, team: TeamHandle) -> c_int {
+    let (pe, call) = caller.enter();
     if team == TeamHandle::INVALID {
         -1
     } else {
-        find(call, "team", team).me().0 as c_int
+        pe.teams.find(call, "team", team).me().0 as c_int
     }
 }
 
 /// `shmem_team_n_pes` (§9.4.2): the number of members of a team; -1 for the invalid team.
-pub fn n_pes(call: Call, team: TeamHandle) -> c_int {
-    job::require(call);
+pub fn n_pes(caller: impl Caller, team: TeamHandle) -> c_int {
+    let (pe, call) = caller.enter();
     if team == TeamHandle::INVALID {
         -1
     } else {
-        find(call, "team", team).members().n as c_int
+        pe.teams.find(call, "team", team).members().n as c_int
     }
 }
 
 /// `shmem_team_get_config` (§9.4.4): the configuration of a team; `None` for the invalid team.
 pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
-    job::require(call);
+    let pe = own_pe::require(call);
     if team == TeamHandle::INVALID {
         None
     } else {
-        Some(find(call, "team", team).config())
+        Some(pe.teams.find(call, "team", team).config())
     }
 }
 
@@ -57,13 +56,13 @@ pub fn translate_pe(
     src_pe: c_int,
     dest_team: TeamHandle,
 ) -> c_int {
-    job::require(call);
+    let pe = own_pe::require(call);
     if src_team == TeamHandle::INVALID || dest_team == TeamHandle::INVALID {
         return -1;
     }
 
-    let source = find(call, "src_team", src_team);
-    let dest = find(call, "dest_team", dest_team);
+    let source = pe.teams.find(call, "src_team", src_team);
+    let dest = pe.teams.find(call, "dest_team", dest_team);
     if src_pe < 0 || src_pe as u32 >= source.members().n {
         return -1;
     }
@@ -75,8 +74,8 @@ pub fn translate_pe(
 }
 
 /// `shmem_team_destroy` (§9.4.8): a collective of the team. Ignores the invalid team.
-pub fn destroy(call: Call, team: TeamHandle) {
-    job::require(call);
+pub fn destroy(caller: impl Caller, team: TeamHandle) {
+    let (pe, call) = caller.enter();
     match team {
         TeamHandle::INVALID => return,
         TeamHandle::WORLD | TeamHandle::SHARED | TeamHandle::NODE => {
@@ -88,15 +87,15 @@ pub fn destroy(call: Call, team: TeamHandle) {
         _ => {}
     }
 
-    let found = find(call, "team", team);
-    requests::end(&found);
-    collectives::require_same(call, &found, &[]);
-    ctx::destroy_of(call, Some(team));
+    let found = pe.teams.find(call, "team", team);
+    pe.requests.end(&found);
+    collectives::require_same(pe, call, &found, &[]);
+    ctx::destroy_of(pe, call, Some(team));
 
     // Without a barrier: every signal to this member has ended a wait in a collective, so no PE
     // still writes to the slot.
-    teams().remove(team);
-    found.retire();
+    pe.teams.remove(team);
+    found.retire(&pe.slots);
 }
 
 /// `shmemx_team_destroy`: as `shmem_team_destroy`, but ends the job with an error for the invalid
@@ -115,21 +114,21 @@ pub fn destroy_as_member(call: Call, handle: TeamHandle) {
 /// `i` below `size`. Returns the invalid team on the other members, and `None` if the parent is the
 /// invalid team, or on all members of the parent if the team cannot be made.
 pub fn split_strided(
-    call: Call,
+    caller: impl Caller,
     parent: TeamHandle,
     start: c_int,
     stride: c_int,
     size: c_int,
     config: TeamConfig,
 ) -> Option<TeamHandle> {
-    let job = job::require(call);
+    let (pe, call) = caller.enter();
     if parent == TeamHandle::INVALID {
         return None;
     }
 
-    let parent = find(call, "parent_team", parent);
-    check_contexts(call, "config", config);
-    collectives::require_same(call, &parent, &[]);
+    let parent = pe.teams.find(call, "parent_team", parent);
+    check_contexts(pe, call, "config", config);
+    collectives::require_same(pe, call, &parent, &[]);
 
     let split = parent.next_split(call);
     let members = parent.members().subset(start, stride, size);
@@ -143,17 +142,27 @@ pub fn split_strided(
         keeps: true,
         count: 1,
     };
-    match agree(call, &message_wait(call), job, parent.members(), request) {
+    match agree(
+        pe.links,
+        &pe.slots,
+        call,
+        &message_wait(call),
+        parent.members(),
+        request,
+    ) {
         Agreed::Slots {
             slots, generation, ..
         } => {
             let members = members.expect("all were able");
             let slot = slots[0];
-            if members.team_pe(job.me).is_none() {
-                agreement::slots().release(slot);
+            if members.team_pe(pe.job().me).is_none() {
+                pe.slots.release(slot);
                 return Some(TeamHandle::INVALID);
             }
-            Some(teams().add_split_team(job, split, slot, generation, members, config))
+            Some(
+                pe.teams
+                    .add_split_team(pe.links, split, slot, generation, members, config),
+            )
         }
         Agreed::Refused => None,
         Agreed::Elsewhere(peer) => fail_elsewhere(call, peer),
@@ -166,9 +175,9 @@ pub fn split_strided(
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if `num_contexts` is negative.
-fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
+fn check_contexts(pe: &OwnPe, call: Call, argument: &str, config: TeamConfig) {
     let number = config.num_contexts;
-    if number < 0 && job::require(call).settings.checks() {
+    if number < 0 && pe.job().settings.checks() {
         fail!(
             call,
             "argument {argument}: num_contexts is {number}, but a number of contexts is not negative"
@@ -180,21 +189,21 @@ fn check_contexts(call: Call, argument: &str, config: TeamConfig) {
 /// each row and each column, and returns the row and the column of the calling PE. Returns `None`
 /// if the parent is the invalid team, or on all its members if any of the teams cannot be made.
 pub fn split_2d(
-    call: Call,
+    caller: impl Caller,
     parent: TeamHandle,
     xrange: c_int,
     xaxis: TeamConfig,
     yaxis: TeamConfig,
 ) -> Option<(TeamHandle, TeamHandle)> {
-    let job = job::require(call);
+    let (pe, call) = caller.enter();
     if parent == TeamHandle::INVALID {
         return None;
     }
 
-    let parent = find(call, "parent_team", parent);
-    check_contexts(call, "xaxis_config", xaxis);
-    check_contexts(call, "yaxis_config", yaxis);
-    collectives::require_same(call, &parent, &[]);
+    let parent = pe.teams.find(call, "parent_team", parent);
+    check_contexts(pe, call, "xaxis_config", xaxis);
+    check_contexts(pe, call, "yaxis_config", yaxis);
+    collectives::require_same(pe, call, &parent, &[]);
 
     let split = parent.next_split(call);
     let axes = parent.members().row_and_column(xrange, parent.me());
@@ -205,13 +214,24 @@ pub fn split_2d(
         keeps: true,
         count: 2,
     };
-    match agree(call, &message_wait(call), job, parent.members(), request) {
+    match agree(
+        pe.links,
+        &pe.slots,
+        call,
+        &message_wait(call),
+        parent.members(),
+        request,
+    ) {
         Agreed::Slots {
             slots, generation, ..
         } => {
             let RowAndColumn { row, column } = axes.expect("all were able");
-            let row = teams().add_split_team(job, split, slots[0], generation, row, xaxis);
-            let column = teams().add_split_team(job, split, slots[1], generation, column, yaxis);
+            let row = pe
+                .teams
+                .add_split_team(pe.links, split, slots[0], generation, row, xaxis);
+            let column = pe
+                .teams
+                .add_split_team(pe.links, split, slots[1], generation, column, yaxis);
             Some((row, column))
         }
         Agreed::Refused => None,

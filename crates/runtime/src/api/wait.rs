@@ -5,6 +5,7 @@
 //! visible on return.
 #![allow(unsafe_code)]
 
+use crate::own_pe::{Caller, OwnPe};
 use core::ffi::c_int;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_communication::status::WaitDescription;
@@ -18,12 +19,12 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use rushmem_pe::job::{self, Job, caller};
+use rushmem_pe::job::{Job, caller};
 use rushmem_pe::memory::checks::require_aligned;
 use rushmem_pe::memory::range::symmetric;
 use rushmem_pe::memory::symmetric_location;
 pub use rushmem_transport::mem::WaitWord;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
 /// The values with which the words are compared.
@@ -79,37 +80,58 @@ fn fail_unknown_comparison(call: Call, cmp: c_int) -> ! {
 /// `ivar` is valid for reads.
 #[inline]
 pub(crate) unsafe fn wait_for<T: WaitWord>(
-    call: Call,
+    caller: impl Caller,
     ivar: *const T,
     cmp: c_int,
     cmp_value: T,
 ) -> T {
-    let job = job::require(call);
+    let (pe, call) = caller.enter();
+    let job = pe.job();
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     let _observed =
         observers::call(|| Event::new(call, Action::Wait).with_bytes(ivar, size_of::<T>()));
 
     // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
     let mut value = unsafe { T::load_acquire(ivar) };
-    if !holds(call, cmp, value, cmp_value) || job.settings.checks() {
+    let is_over = holds(call, cmp, value, cmp_value);
+    if !is_over || job.settings.checks() {
         // If the word is not symmetric, no other PE can write it, and the wait would not end.
-        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+        symmetric(job, call, "ivar", ivar.cast(), size_of::<T>());
+    }
+    if !is_over {
+        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+        value = unsafe { wait_on(pe, call, ivar, cmp, cmp_value) };
     }
 
+    report_seen(call, ivar, || has_surplus(cmp, value, cmp_value));
+    value
+}
+
+/// Waits for one word that does not satisfy the comparison yet. Returns the value that does.
+///
+/// # Safety
+/// `ivar` is valid for reads and aligned.
+#[inline(never)]
+unsafe fn wait_on<T: WaitWord>(
+    pe: &OwnPe,
+    call: Call,
+    ivar: *const T,
+    cmp: c_int,
+    cmp_value: T,
+) -> T {
     let describe = || {
-        let words = vec![status_word(job, ivar, cmp_value)];
+        let words = vec![status_word(pe.job(), ivar, cmp_value)];
         WaitDescription {
             call,
             subject: words_subject(words, 0, true, cmp),
         }
     };
-    waits::until_seen(job, describe, || {
-        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+    let mut value = cmp_value;
+    waits::until_seen(pe.links, describe, || {
+        // SAFETY: the caller's promise.
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
-
-    report_seen(call, ivar, || has_surplus(cmp, value, cmp_value));
     value
 }
 
@@ -137,27 +159,38 @@ fn has_surplus<T: WaitWord>(cmp: c_int, value: T, reference: T) -> bool {
 ///
 /// # Safety
 /// `ivar` is valid for reads.
-pub unsafe fn wait_until<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
+pub unsafe fn wait_until<T: WaitWord>(
+    caller: impl Caller,
+    ivar: *const T,
+    cmp: c_int,
+    cmp_value: T,
+) {
     // SAFETY: the caller promises that the word is valid.
-    unsafe { wait_for(call, ivar, cmp, cmp_value) };
+    unsafe { wait_for(caller, ivar, cmp, cmp_value) };
 }
 
 /// `shmem_test` (§9.11.8): 1 if the comparison holds, else 0.
 ///
 /// # Safety
 /// `ivar` is valid for reads.
-pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
-    let job = job::require(call);
+pub unsafe fn test<T: WaitWord>(
+    caller: impl Caller,
+    ivar: *const T,
+    cmp: c_int,
+    cmp_value: T,
+) -> c_int {
+    let (pe, call) = caller.enter();
+    let job = pe.job();
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
 
-    let is_seen = waits::test(|| {
+    let is_seen = waits::test(pe.links, || {
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
     if !is_seen || job.settings.checks() {
         // If the word is not symmetric, no other PE can write it, and the test would stay false.
-        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+        symmetric(job, call, "ivar", ivar.cast(), size_of::<T>());
     }
 
     polled_calls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
@@ -177,22 +210,23 @@ pub unsafe fn test<T: WaitWord>(call: Call, ivar: *const T, cmp: c_int, cmp_valu
 /// # Safety
 /// `ivar` is valid for reads until the library is finalized.
 pub unsafe fn wake_when<T: WaitWord + Send>(
-    call: Call,
+    caller: impl Caller,
     task: &mut WordWait,
     waker: &Waker,
     ivar: *const T,
     cmp: c_int,
     cmp_value: T,
 ) {
-    let job = job::require(call);
+    let (pe, call) = caller.enter();
+    let job = pe.job();
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     // If the word is not symmetric, no other PE can write it.
-    symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    symmetric(job, call, "ivar", ivar.cast(), size_of::<T>());
     caller::check(call, job);
 
     // As an address, since another thread may call the closure, and a pointer is not `Send`.
     let address = ivar.expose_provenance();
-    task.wake_when(waker, move || {
+    task.wake_when(pe.links, waker, move || {
         let ivar = std::ptr::with_exposed_provenance::<T>(address);
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
@@ -234,6 +268,7 @@ fn words_subject(words: Vec<status::Word>, more: u64, all: bool, cmp: c_int) -> 
 /// A wait set: `nelems` words from `ivars`, without those whose `status` is not 0.
 #[derive(Clone, Copy)]
 struct WaitSet<T> {
+    pe: &'static OwnPe,
     call: Call,
     ivars: *const T,
     nelems: usize,
@@ -252,7 +287,7 @@ impl<T: WaitWord> WaitSet<T> {
         }
 
         let nbytes = self.nelems.saturating_mul(size_of::<T>());
-        symmetric(self.call, "ivars", self.ivars.cast(), nbytes);
+        symmetric(self.pe.job(), self.call, "ivars", self.ivars.cast(), nbytes);
 
         let values = match self.values {
             Values::Same(_) => None,
@@ -270,8 +305,8 @@ impl<T: WaitWord> WaitSet<T> {
     }
 
     /// Counts a test of the set, which a program may repeat.
-    fn count_poll(&self, job: &Job) {
-        let own = PolledObject::MemoryOf(job.me.0);
+    fn count_poll(&self) {
+        let own = PolledObject::MemoryOf(self.pe.job().me.0);
         polled_calls::count(self.call, self.ivars.addr(), own);
     }
 
@@ -305,7 +340,7 @@ impl<T: WaitWord> WaitSet<T> {
     ///
     /// # Safety
     /// As `is_empty`.
-    unsafe fn describe(&self, job: &Job, all: bool) -> WaitDescription {
+    unsafe fn describe(&self, all: bool) -> WaitDescription {
         let mut missing = (0..self.nelems).filter(|&i| {
             // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             let included = unsafe { self.includes(i) };
@@ -317,7 +352,11 @@ impl<T: WaitWord> WaitSet<T> {
         for i in missing.by_ref().take(MAX_LISTED) {
             // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
             let wanted = unsafe { self.values.at(i) };
-            listed.push(status_word(job, self.ivars.wrapping_add(i), wanted));
+            listed.push(status_word(
+                self.pe.job(),
+                self.ivars.wrapping_add(i),
+                wanted,
+            ));
         }
         let more = missing.count() as u64;
 
@@ -352,16 +391,14 @@ impl<T: WaitWord> WaitSet<T> {
     }
 
     /// Returns the index of a word that satisfies the comparison. Each successful search makes the
-    /// next one in this process begin elsewhere, so that no index is passed over forever (the
+    /// next one of this PE begin elsewhere, so that no index is passed over forever (the
     /// standard's note on `shmem_wait_until_any`).
     ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn any(&self) -> Option<usize> {
-        static FOUND: AtomicUsize = AtomicUsize::new(0);
-
         // Relaxed: any number is a valid start of the search.
-        let count = FOUND.load(Relaxed);
+        let count = self.pe.n_searches.load(Relaxed);
         let first = start_of_search(count, self.nelems);
         let mut order = (first..self.nelems).chain(0..first);
         // SAFETY: `i` is below `nelems`; the caller promises valid arrays.
@@ -369,7 +406,8 @@ impl<T: WaitWord> WaitSet<T> {
 
         // Threads that search at the same time may count once for both, which only makes the next
         // searches begin at the same index.
-        FOUND.store(count.wrapping_add(1), Relaxed);
+        let n_searches = count.wrapping_add(1);
+        self.pe.n_searches.store(n_searches, Relaxed);
         Some(found)
     }
 
@@ -417,20 +455,20 @@ impl<T: WaitWord> WaitSet<T> {
 
 /// Returns the index at which search number `count` of a set begins. The fractional parts of the
 /// multiples of the golden ratio are distributed evenly (H. Weyl, 1916). This also holds for every
-/// second or third multiple, if other searches in the process use the ones between.
+/// second or third multiple, if other searches of the PE use the ones between.
 fn start_of_search(count: usize, nelems: usize) -> usize {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let fraction = (count as u64).wrapping_mul(GOLDEN);
     ((u128::from(fraction) * nelems as u128) >> 64) as usize
 }
 
-/// Defines routines on wait sets. `$body` returns the result, given the job and the [`WaitSet`] of
+/// Defines routines on wait sets. `$body` returns the result, given the PE and the [`WaitSet`] of
 /// the arguments. `$indices` is the array, if any, in which the routine stores indices.
 macro_rules! sets {
     ($(
         $(#[doc = $doc:literal])+
         fn $name:ident($($indices:ident: $indices_type:ty)?) -> $result:ty
-            = |$job:ident, $set:ident| $body:expr;
+            = |$pe:ident, $set:ident| $body:expr;
     )*) => {$(
         $(#[doc = $doc])+
         ///
@@ -440,7 +478,7 @@ macro_rules! sets {
         #[expect(clippy::allow_attributes, reason = "some of the forms have fewer arguments")]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name<T: WaitWord>(
-            call: Call,
+            caller: impl Caller,
             ivars: *const T,
             nelems: usize,
             $($indices: $indices_type,)?
@@ -448,10 +486,10 @@ macro_rules! sets {
             cmp: c_int,
             values: Values<T>,
         ) -> $result {
-            let $job = job::require(call);
+            let ($pe, call) = caller.enter();
             require_aligned(call, "ivars", ivars.addr(), size_of::<T>());
-            let $set = WaitSet { call, ivars, nelems, status, cmp, values };
-            if $job.settings.checks() {
+            let $set = WaitSet { pe: $pe, call, ivars, nelems, status, cmp, values };
+            if $pe.job().settings.checks() {
                 $set.check(&[$((stringify!($indices), $indices.cast_const()))?]);
             }
             $body
@@ -462,10 +500,10 @@ macro_rules! sets {
 sets! {
     /// `shmem_wait_until_all` (§9.11.2, §9.11.5): waits until all words of the set satisfy the
     /// comparison. Returns at once if the set is empty.
-    fn wait_until_all() -> () = |job, set| {
+    fn wait_until_all() -> () = |pe, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
-        waits::until_seen(job, || unsafe { set.describe(job, true) }, || unsafe { set.all() });
+        waits::until_seen(pe.links, || unsafe { set.describe(true) }, || unsafe { set.all() });
 
         // SAFETY: the caller promises that the arrays are valid.
         unsafe { set.report_all() };
@@ -473,7 +511,7 @@ sets! {
 
     /// `shmem_wait_until_any` (§9.11.3, §9.11.6): waits until a word of the set satisfies the
     /// comparison, and returns its index. Returns `SIZE_MAX` at once if the set is empty.
-    fn wait_until_any() -> usize = |job, set| {
+    fn wait_until_any() -> usize = |pe, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
         if unsafe { set.is_empty() } {
@@ -482,8 +520,8 @@ sets! {
 
         let mut found = None;
         // SAFETY: the caller promises that the arrays are valid.
-        let describe = || unsafe { set.describe(job, false) };
-        waits::until_seen(job, describe, || {
+        let describe = || unsafe { set.describe(false) };
+        waits::until_seen(pe.links, describe, || {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
@@ -496,7 +534,7 @@ sets! {
     /// `shmem_wait_until_some` (§9.11.4, §9.11.7): waits until a word of the set satisfies the
     /// comparison. Stores in `indices` the indices of all that do so then, and returns their
     /// number. Returns 0 at once if the set is empty.
-    fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
+    fn wait_until_some(indices: *mut usize) -> usize = |pe, set| {
         let _observed = observers::call(|| set.event());
         // SAFETY: the caller promises that the arrays are valid.
         if unsafe { set.is_empty() } {
@@ -505,8 +543,8 @@ sets! {
 
         let mut found = 0;
         // SAFETY: the caller promises that the arrays are valid.
-        let describe = || unsafe { set.describe(job, false) };
-        waits::until_seen(job, describe, || {
+        let describe = || unsafe { set.describe(false) };
+        waits::until_seen(pe.links, describe, || {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0
@@ -519,10 +557,10 @@ sets! {
 
     /// `shmem_test_all` (§9.11.9, §9.11.12): returns 1 if all words of the set satisfy the
     /// comparison, or the set is empty; else 0.
-    fn test_all() -> c_int = |job, set| {
+    fn test_all() -> c_int = |pe, set| {
         // SAFETY: the caller promises that the arrays are valid.
-        let is_seen = waits::test(|| unsafe { set.all() });
-        set.count_poll(job);
+        let is_seen = waits::test(pe.links, || unsafe { set.all() });
+        set.count_poll();
         if is_seen {
             // SAFETY: the caller promises that the arrays are valid.
             unsafe { set.report_all() };
@@ -532,28 +570,28 @@ sets! {
 
     /// `shmem_test_any` (§9.11.10, §9.11.13): returns the index of a word that satisfies the
     /// comparison, or `SIZE_MAX` if there is none.
-    fn test_any() -> usize = |job, set| {
+    fn test_any() -> usize = |pe, set| {
         let mut found = None;
-        waits::test(|| {
+        waits::test(pe.links, || {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.any() };
             found.is_some()
         });
-        set.count_poll(job);
+        set.count_poll();
         set.report(found);
         found.unwrap_or(usize::MAX)
     };
 
     /// `shmem_test_some` (§9.11.11, §9.11.14): stores in `indices` the indices of the words that
     /// satisfy the comparison and returns their number.
-    fn test_some(indices: *mut usize) -> usize = |job, set| {
+    fn test_some(indices: *mut usize) -> usize = |pe, set| {
         let mut found = 0;
-        waits::test(|| {
+        waits::test(pe.links, || {
             // SAFETY: the caller promises that the arrays are valid.
             found = unsafe { set.some(indices) };
             found > 0
         });
-        set.count_poll(job);
+        set.count_poll();
         // SAFETY: `some` has written `found` indices.
         set.report((0..found).map(|i| unsafe { indices.wrapping_add(i).read() }));
         found

@@ -8,9 +8,11 @@
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
 use crate::message_purpose::MessagePurpose;
+use crate::own_pe::Caller;
 use rushmem_collectives::{Step, pairwise};
+use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::CopyBetweenPes;
-use rushmem_communication::sync::mailbox::{MailboxMessage, mailboxes, message_wait};
+use rushmem_communication::sync::mailbox::{MailboxMessage, message_wait};
 use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
@@ -46,15 +48,16 @@ pub struct TargetBlocks {
 /// Each array has an entry for each member: `t_offsets` and the arrays of `blocks` are valid for
 /// reads, `t_sizes` is valid for writes.
 pub unsafe fn alltoallv(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     target: TargetBlocks,
     t_offsets: *const usize,
     t_sizes: *mut usize,
     blocks: SourceBlocks,
 ) {
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     entry.require_same(&[]);
 
     let n = executor.n();
@@ -80,14 +83,15 @@ pub unsafe fn alltoallv(
 /// # Safety
 /// The arrays of `blocks` have an entry for each member and are valid for reads.
 pub unsafe fn alltoallv_packed(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     target: TargetBlocks,
     target_len: usize,
     blocks: SourceBlocks,
 ) -> usize {
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     entry.require_same(&[]);
 
     let n = executor.n();
@@ -156,7 +160,7 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 /// Sends each member its entry of each column. Returns the columns of entries that the members have
 /// sent to this one.
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
-    let job = executor.job;
+    let links = executor.links;
     let members = executor.members();
     let me = executor.me();
     let team = executor.collective.team.number();
@@ -171,7 +175,7 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
         for (word, column) in message.iter_mut().zip(columns) {
             *word = column[member];
         }
-        mailboxes().send(&wait, job, pe, tag, &message);
+        links.send_message(&wait, pe, tag, &message);
     }
 
     let mut received = columns.map(<[u64]>::to_vec);
@@ -182,11 +186,11 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
         }
         let mut message = None;
         waits::until_rung(
-            job,
+            links,
             &[],
             || executor.collective.describe(Some(pe)),
             || {
-                message = mailboxes().take(job, pe, tag);
+                message = links.take_message(pe, tag);
                 message.is_some()
             },
         );
@@ -211,25 +215,25 @@ impl Delivery<'_> {
     /// Copies its block to each member.
     fn carry_out(&self, executor: &mut Executor<'_>) {
         let call = executor.collective.call;
-        let job = executor.job;
+        let links = executor.links;
         let members = executor.members();
 
         for step in pairwise::all_to_all(executor.n(), executor.me()) {
             match step {
                 Step::Put { peer, .. } => {
-                    self.copy(call, peer.index, members.world_pe(peer.index));
+                    self.copy(call, links, peer.index, members.world_pe(peer.index));
                     executor.signal(peer);
                 }
                 Step::Wait { peer } => executor.wait(peer),
                 // The plan has no other step than the copy of this member's own block.
-                _ => self.copy(call, executor.me(), job.me),
+                _ => self.copy(call, links, executor.me(), links.job.me),
             }
         }
     }
 
     /// Copies the block for `member`, which is `pe`. Ends the job with an error if it does not fit
     /// the target.
-    fn copy(&self, call: Call, member: u32, pe: Pe) {
+    fn copy(&self, call: Call, Links { job, endpoints, .. }: &Links, member: u32, pe: Pe) {
         let nbytes = self.sizes[member as usize] as usize;
         let offset = self.target_offsets[member as usize] as usize;
         let len = self.target.nbytes;
@@ -248,7 +252,7 @@ impl Delivery<'_> {
             .source
             .wrapping_add(self.source_offsets[member as usize] as usize);
         let to = self.target.target.wrapping_add(offset);
-        let to = symmetric(call, "target", to, nbytes);
-        symmetric_source(call, from, nbytes).copy_to(pe, to);
+        let to = symmetric(job, call, "target", to, nbytes);
+        symmetric_source(job, call, from, nbytes).copy_to(endpoints, pe, to);
     }
 }

@@ -14,9 +14,8 @@ use crate::coll::entry::{CollectiveEntry, bytes};
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
+use crate::own_pe::{self, Caller, OwnPe};
 use crate::teams::active_set::PsyncPurpose;
-use crate::teams::registry;
-use crate::teams::registry::teams;
 use crate::teams::team::Team;
 use core::ffi::c_int;
 use rushmem_collectives::choice::{
@@ -36,15 +35,16 @@ use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 pub use crate::coll::entry::{ElementCount, TeamOrActiveSet};
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
-pub fn barrier_all(call: Call) {
-    barrier_with(call, &[], |executor| executor.sync());
+pub fn barrier_all(caller: impl Caller) {
+    let (pe, call) = caller.enter();
+    barrier_with(pe, call, &[], |executor| executor.sync());
 }
 
 /// Performs the barrier of a call that changes the heap on all PEs. Ends the job with an error if
 /// PEs of a node make different changes, since the blocks of the heap would be at different offsets
 /// from then on. With `SHMEM_CHECK`, all PEs must pass the same `arguments`.
 pub(crate) fn heap_barrier(call: Call, change: HeapChange, arguments: &[CheckedArgument]) {
-    barrier_with(call, arguments, |executor| {
+    barrier_with(own_pe::require(call), call, arguments, |executor| {
         if let Some((pe, other)) = executor.sync_comparing(change.word()) {
             let other = HeapChange::of_word(other);
             fail!(
@@ -57,11 +57,16 @@ pub(crate) fn heap_barrier(call: Call, change: HeapChange, arguments: &[CheckedA
 }
 
 #[inline(always)]
-fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mut Executor<'_>)) {
-    let job = job::require(call);
+fn barrier_with(
+    pe: &'static OwnPe,
+    call: Call,
+    arguments: &[CheckedArgument],
+    sync: impl FnOnce(&mut Executor<'_>),
+) {
+    let job = pe.job();
     order::complete_on(call, DefaultContext);
 
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, teams().world());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, pe.teams.world());
     if job.settings.checks() {
         checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
         entry.require_same(arguments);
@@ -71,46 +76,51 @@ fn barrier_with(call: Call, arguments: &[CheckedArgument], sync: impl FnOnce(&mu
 }
 
 /// Performs the barrier of finalize, on a team of its own, so that it matches no other collective.
-pub(crate) fn finalize(call: Call) {
+pub(crate) fn finalize(pe: &'static OwnPe, call: Call) {
     order::complete_on(call, DefaultContext);
-    let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, teams().finalize());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, pe.teams.finalize());
     entry.require_same(&[]);
     executor.sync_without_pair_flags();
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with
 /// the same arguments.
-pub(crate) fn require_same(call: Call, team: &Team, arguments: &[CheckedArgument]) {
-    let job = job::require(call);
-    if job.settings.checks() {
-        let (mut entry, _executor) = CollectiveEntry::enter_team(call, job, team);
+pub(crate) fn require_same(
+    pe: &'static OwnPe,
+    call: Call,
+    team: &Team,
+    arguments: &[CheckedArgument],
+) {
+    if pe.job().settings.checks() {
+        let (mut entry, _executor) = CollectiveEntry::enter_team(call, pe, team);
         entry.require_same(arguments);
     }
 }
 
 /// `shmem_sync_all` (§9.10.4): a sync of the world, without a quiet.
-pub fn sync_all(call: Call) {
-    let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, teams().world());
+pub fn sync_all(caller: impl Caller) {
+    let (pe, call) = caller.enter();
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, pe.teams.world());
     entry.require_same(&[]);
     executor.sync();
 }
 
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3): a sync of the members, without a
 /// quiet. Returns 0.
-pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
-    let participants = members.find_for(call, PsyncPurpose::Sync);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+pub fn sync(caller: impl Caller, members: TeamOrActiveSet) -> c_int {
+    let (pe, call) = caller.enter();
+    let participants = members.find_for(pe, call, PsyncPurpose::Sync);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     entry.require_same(&[]);
     executor.sync();
     0
 }
 
 /// `shmem_barrier` (§9.10.2): a quiet of the default context and a sync of the active set.
-pub fn barrier(call: Call, members: TeamOrActiveSet) {
+pub fn barrier(caller: impl Caller, members: TeamOrActiveSet) {
+    let (_, call) = caller.enter();
     order::complete_on(call, DefaultContext);
-    sync(call, members);
+    sync(caller, members);
 }
 
 /// `shmem_broadcast` (§9.10.7): the elements from member `root` to `dest` of the others and, on a
@@ -119,22 +129,23 @@ pub fn barrier(call: Call, members: TeamOrActiveSet) {
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn broadcast(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     elements: ElementCount,
     root: c_int,
 ) -> c_int {
+    let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let n = executor.n();
     let me = executor.me();
 
     let root = checked_root(call, root, n);
-    let dest = symmetric(call, "dest", dest, nbytes);
-    let source = symmetric_source(call, source, nbytes);
+    let dest = symmetric(pe.job(), call, "dest", dest, nbytes);
+    let source = symmetric_source(pe.job(), call, source, nbytes);
     entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
     entry.show_followed(FollowedMembers::Member, root);
 
@@ -151,7 +162,7 @@ pub unsafe fn broadcast(
     };
     entry.check_result(bytes(dest), bytes(dest), writers);
     entry.check_apart(source, dest);
-    executor.limit_lead(root);
+    executor.limit_lead(&pe.last_broadcast, root);
 
     let algorithm = if is_on_set {
         // `limit_lead` supports only the senders and receivers of this tree.
@@ -195,14 +206,14 @@ fn checked_root(call: Call, root: c_int, n: u32) -> u32 {
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn collect(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     elements: ElementCount,
 ) -> c_int {
     // SAFETY: the caller promises the precondition of all routines.
-    unsafe { collect_within(call, members, dest, source, elements, usize::MAX) };
+    unsafe { collect_within(caller, members, dest, source, elements, usize::MAX) };
     0
 }
 
@@ -212,18 +223,19 @@ pub unsafe fn collect(
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn collect_within(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     elements: ElementCount,
     max_bytes: usize,
 ) -> usize {
+    let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric_source(call, source, nbytes);
+    let source = symmetric_source(pe.job(), call, source, nbytes);
     entry.require_same(&[]);
 
     let blocks = CollectedBlocks::gather(&mut executor, source, in_place);
@@ -234,7 +246,7 @@ pub unsafe fn collect_within(
             "argument dest has {max_bytes} bytes, but the members collect {total}; make it larger on all of them"
         );
     }
-    let dest = symmetric(call, "dest", dest, total);
+    let dest = symmetric(pe.job(), call, "dest", dest, total);
     entry.show_arrays(source, dest);
 
     let own_block = blocks.place(dest, executor.me() as usize);
@@ -340,9 +352,8 @@ fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
 
 /// Returns the word that each member of a team passes as `own`, in the order of the team. All
 /// members call this.
-pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
-    let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, team);
+pub(crate) fn gather_words(pe: &'static OwnPe, call: Call, team: &Team, own: u64) -> Vec<u64> {
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, team);
     entry.require_same(&[]);
     executor.gather(own)
 }
@@ -353,21 +364,22 @@ pub(crate) fn gather_words(call: Call, team: &Team, own: u64) -> Vec<u64> {
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn fcollect(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     elements: ElementCount,
 ) -> c_int {
+    let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric_source(call, source, nbytes);
-    let dest = symmetric(call, "dest", dest, total);
+    let source = symmetric_source(pe.job(), call, source, nbytes);
+    let dest = symmetric(pe.job(), call, "dest", dest, total);
     entry.require_same_arrays(dest, source, elements, &[]);
 
     let own_block = dest.part(me as usize * nbytes, nbytes);
@@ -391,21 +403,22 @@ pub unsafe fn fcollect(
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn alltoall(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     elements: ElementCount,
 ) -> c_int {
+    let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric_source(call, source, total);
-    let dest = symmetric(call, "dest", dest, total);
+    let source = symmetric_source(pe.job(), call, source, total);
+    let dest = symmetric(pe.job(), call, "dest", dest, total);
     entry.require_same_arrays(dest, source, elements, &[]);
 
     let own_block = dest.part(me as usize * nbytes, nbytes);
@@ -437,7 +450,7 @@ pub unsafe fn alltoall(
     reason = "the arguments of shmem_alltoalls"
 )]
 pub unsafe fn alltoalls(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
@@ -446,15 +459,16 @@ pub unsafe fn alltoalls(
     nelems: usize,
     elem_bytes: usize,
 ) -> c_int {
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
 
     let in_place = is_in_place(dest, source, nelems);
     let n_elements = nelems.saturating_mul(executor.n() as usize);
     let dest_bytes = strided_bytes(call, "dst", dst, n_elements, elem_bytes);
-    let dest = symmetric(call, "dest", dest, dest_bytes);
+    let dest = symmetric(pe.job(), call, "dest", dest, dest_bytes);
     let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
-    let source = symmetric_source(call, source, source_bytes);
+    let source = symmetric_source(pe.job(), call, source, source_bytes);
 
     let elements = ElementCount { nelems, elem_bytes };
     let strides = [("dst", dst as u64), ("sst", sst as u64)];
@@ -509,15 +523,16 @@ fn strided_bytes(call: Call, argument: &str, stride: isize, n: usize, elem_bytes
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn reduce(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     executor.all_reduce(vectors);
     0
@@ -529,15 +544,16 @@ pub unsafe fn reduce(
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn inscan(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     entry.show_followed(FollowedMembers::Below, executor.me() + 1);
     executor.scan(vectors, false);
@@ -550,15 +566,16 @@ pub unsafe fn inscan(
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.
 pub unsafe fn exscan(
-    call: Call,
+    caller: impl Caller,
     members: TeamOrActiveSet,
     dest: *mut u8,
     source: *const u8,
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let participants = members.find(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, &participants);
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
     entry.show_followed(FollowedMembers::Below, executor.me());
     executor.scan(vectors, true);
@@ -573,8 +590,9 @@ pub unsafe fn exscan(
 /// Returns the facts by which algorithms are chosen for a team, for a program that measures them.
 /// Counts as a collective of the team, so all members call it.
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
-    let team = registry::find(call, "team", team);
-    let (_, executor) = CollectiveEntry::enter_team(call, job::require(call), &team);
+    let pe = own_pe::require(call);
+    let team = pe.teams.find(call, "team", team);
+    let (_, executor) = CollectiveEntry::enter_team(call, pe, &team);
     executor.facts()
 }
 

@@ -12,7 +12,6 @@ use rushmem_collectives::{
     Buffer, LINE_BYTES, Span, Step, binomial, bruck, central, direct, dissemination, pairwise,
     rabenseifner, recursive_doubling, ring,
 };
-use rushmem_communication::net::flags;
 use rushmem_communication::sync::team_signals;
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::members::Members;
@@ -72,7 +71,10 @@ impl<'a> Executor<'a> {
     /// which copy it uses.
     fn next_collective_of_job(&self) -> usize {
         let set = self.collective.team.receive_buffers(self.job);
-        team_signals::next_collective_of_job(set.expect("it was chosen for having receive buffers"))
+        team_signals::next_collective_of_job(
+            self.links,
+            set.expect("it was chosen for having receive buffers"),
+        )
     }
 
     /// Returns the `word` that each member passes, in the order of the team.
@@ -83,7 +85,7 @@ impl<'a> Executor<'a> {
 
         let n = self.n();
         let me = self.me();
-        let internal = flags::area();
+        let internal = &self.links.area;
         let table_offset = internal.areas().table();
 
         // Peers write to the table of this PE, which it may still read for the collective before,
@@ -104,7 +106,7 @@ impl<'a> Executor<'a> {
     /// Gathers without the flags of pairs: each member publishes its word, syncs, and reads the
     /// words of the others.
     fn gather_published(&mut self, word: u64) -> Vec<u64> {
-        let internal = flags::area();
+        let internal = &self.links.area;
         let published = self.signals.next_shown();
         internal.write_own(published, &[word]);
         self.sync();
@@ -117,7 +119,7 @@ impl<'a> Executor<'a> {
     /// and its value differs; `None` also if no other member shares memory with this one.
     pub(crate) fn sync_comparing(&mut self, value: u64) -> Option<(Pe, u64)> {
         // The upper bits tell in which collective the member has published its value.
-        let internal = flags::area();
+        let internal = &self.links.area;
         let published = self.signals.next_shown();
         let word = self.signals.entered() << COMPARED_BITS | value & ((1 << COMPARED_BITS) - 1);
         internal.write_own(published, &[word]);
@@ -142,12 +144,9 @@ impl<'a> Executor<'a> {
     /// Keeps the senders of a broadcast on an active set from running ahead of their receivers: a
     /// sender waits until its receivers have entered the broadcast. If this PE's last broadcast had
     /// the same set and root, the wait is made in the next call on the set instead, so that a
-    /// program may alternate between two destinations. Does nothing on a team.
-    pub(crate) fn limit_lead(&mut self, root: u32) {
-        /// A digest of the set and the root of this PE's last broadcast on an active set. Relaxed:
-        /// if threads broadcast at once, another value only makes them wait for their receivers.
-        static LAST: AtomicU64 = AtomicU64::new(0);
-
+    /// program may alternate between two destinations. Does nothing on a team. `last_broadcast` has
+    /// a digest of the set and the root of that broadcast.
+    pub(crate) fn limit_lead(&mut self, last_broadcast: &AtomicU64, root: u32) {
         if !self.collective.team.is_active_set() {
             return;
         }
@@ -160,7 +159,7 @@ impl<'a> Executor<'a> {
 
         let this_broadcast = digest(&[self.collective.team.handle().0 as u64, root.into()]);
         self.signals.unconfirmed_root = Some(root);
-        if LAST.swap(this_broadcast, Relaxed) != this_broadcast {
+        if last_broadcast.swap(this_broadcast, Relaxed) != this_broadcast {
             self.await_receivers();
         }
     }
@@ -285,7 +284,7 @@ impl<'a> Executor<'a> {
         let Vectors { source, dest, op } = vectors;
 
         // A piece has whole elements.
-        let room = flags::area().areas().receive_buffer_bytes();
+        let room = self.links.area.areas().receive_buffer_bytes();
         let max_bytes = if dest.nbytes() <= room {
             room
         } else {
@@ -373,9 +372,7 @@ impl<'a> Executor<'a> {
         plan.for_each(|step| match step {
             Step::Put { peer, from, .. } => self.signals.put_line(peer.index, block(source, from)),
             Step::Wait { peer } => {
-                line = self
-                    .signals
-                    .wait_for_line(&self.collective, self.job, peer.index);
+                line = self.signals.wait_for_line(&self.collective, peer.index);
             }
             Step::Copy { from, to, .. } => match from.buffer {
                 Buffer::Source => block(source, from).copy_here(block(dest, to)),
@@ -402,7 +399,7 @@ impl Executor<'_> {
         // A member packs the blocks that it forwards in a buffer to which peers do not write.
         let set = self.collective.team.receive_buffers(self.job);
         let set = set.expect("rounds are chosen where there are receive buffers");
-        let area = flags::area();
+        let area = &self.links.area;
         let packed = area.range(area.areas().packed(set), MIN_RECEIVE_BUFFER);
         let arrays = self.with_receive_buffers(PlanArrays {
             accumulator: packed,
@@ -468,7 +465,7 @@ impl<'a> Executor<'a> {
                 ..whole
             };
             self.execute(&arrays, two_level::all_reduce_short(levels));
-        } else if nbytes <= flags::area().areas().receive_buffer_bytes() {
+        } else if nbytes <= self.links.area.areas().receive_buffer_bytes() {
             let arrays = self.with_receive_buffers(whole);
             let needs_entry = arrays.receive_buffers == ReceiveBuffers::Shared;
             self.execute(&arrays, two_level::all_reduce_piece(levels, needs_entry));
@@ -544,7 +541,7 @@ impl Executor<'_> {
             return None;
         }
 
-        let internal = flags::area();
+        let internal = &self.links.area;
         let set = self.collective.team.receive_buffers(self.job);
         let set = set.expect("there are receive buffers");
         let slots = internal.range(internal.areas().packed(set), n * slot_bytes);

@@ -9,6 +9,7 @@
 //! here.
 
 use crate::coll::combine::Combine;
+use rushmem_communication::access::endpoints::Endpoints;
 use rushmem_communication::net::copy::CopyBetweenPes;
 use rushmem_communication::net::copy::complete_copies;
 use rushmem_pe::job::members::Members;
@@ -26,6 +27,7 @@ const FETCHED: usize = 4 << 20;
 /// Combines `source` of all members in the order of the team, and stores the result in `dest` of
 /// all. `me` is this PE.
 pub(crate) fn reduce(
+    endpoints: &Endpoints,
     members: &Members,
     me: Pe,
     source: SymmetricRange,
@@ -36,7 +38,7 @@ pub(crate) fn reduce(
         .world_pes()
         .all(|pe| source.image(pe).is_some() && dest.image(pe).is_some());
     if !are_mapped {
-        reduce_unmapped(members, source, dest, op);
+        reduce_unmapped(endpoints, members, source, dest, op);
         return;
     }
 
@@ -62,7 +64,7 @@ pub(crate) fn reduce(
             for pe in members.world_pes() {
                 // The result may have been computed in this PE's destination.
                 if pe != me || !result.starts_with(dest) {
-                    result.copy_to(pe, dest);
+                    result.copy_to(endpoints, pe, dest);
                 }
             }
         },
@@ -71,7 +73,13 @@ pub(crate) fn reduce(
 
 /// A direct reduction where the memory of some members is not mapped here.
 #[cold]
-fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
+fn reduce_unmapped(
+    endpoints: &Endpoints,
+    members: &Members,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+    op: &Combine,
+) {
     let sources = UnmappedMembers::new(members, source);
     let dests = UnmappedMembers::new(members, dest);
 
@@ -85,7 +93,7 @@ fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRan
         let source = source.part(offset, nbytes);
         let dest = dest.part(offset, nbytes);
 
-        source.fetch(&sources.pes, &mut room);
+        source.fetch(endpoints, &sources.pes, &mut room);
         let room = SymmetricRange::of_private(&mut room);
         let mut fetched = sources.indices_in_order();
         let mut operands: Vec<SymmetricRange> = Vec::new();
@@ -110,16 +118,16 @@ fn reduce_unmapped(members: &Members, source: SymmetricRange, dest: SymmetricRan
                 let dest = dest.part(offset, result.nbytes());
                 for pe in members.world_pes() {
                     if dest.image(pe).is_some() {
-                        result.copy_to(pe, dest);
+                        result.copy_to(endpoints, pe, dest);
                     }
                 }
             },
         );
         for &pe in &dests.pes {
-            dest.start_copy_to_image(pe);
+            dest.start_copy_to_image(endpoints, pe);
         }
     }
-    complete_copies();
+    complete_copies(endpoints);
 }
 
 /// The members of a team on which a range is not mapped here.
@@ -154,6 +162,7 @@ impl UnmappedMembers {
 /// Stores in `dest` of each member the combination of `source` of the members up to that one, or of
 /// those before it if the scan is `exclusive`; then `dest` of the first member is not written.
 pub(crate) fn scan(
+    endpoints: &Endpoints,
     members: &Members,
     source: SymmetricRange,
     dest: SymmetricRange,
@@ -183,7 +192,7 @@ pub(crate) fn scan(
                     let theirs = match source.image(pe) {
                         Some(image) => image,
                         None => {
-                            source.fetch(&[pe], &mut fetched);
+                            source.fetch(endpoints, &[pe], &mut fetched);
                             SymmetricRange::of_private(&mut fetched[..nbytes])
                         }
                     };
@@ -192,7 +201,7 @@ pub(crate) fn scan(
 
                     // An exclusive result is stored before the member's own operand is added.
                     if exclusive && member > 0 {
-                        prefix.copy_to(pe, dest);
+                        prefix.copy_to(endpoints, pe, dest);
                     }
                     if member == 0 {
                         operand.copy_here(prefix);
@@ -200,7 +209,7 @@ pub(crate) fn scan(
                         op.apply(prefix, prefix, operand);
                     }
                     if !exclusive {
-                        prefix.copy_to(pe, dest);
+                        prefix.copy_to(endpoints, pe, dest);
                     }
                 }
             });
@@ -210,7 +219,7 @@ pub(crate) fn scan(
     if !is_mapped {
         // The signal by which a member learns that its result is complete may be another PE's, and
         // so is not ordered after the copies of this one.
-        complete_copies();
+        complete_copies(endpoints);
     }
 }
 
@@ -224,6 +233,7 @@ pub(crate) struct OwnOperand {
 
 /// Combines `source` of `pe` with an operand of this PE into `dest`, which is on this PE.
 pub(crate) fn combine_with(
+    endpoints: &Endpoints,
     pe: Pe,
     source: SymmetricRange,
     own: OwnOperand,
@@ -238,7 +248,9 @@ pub(crate) fn combine_with(
     let mut room = vec![MaybeUninit::uninit(); FETCHED_BLOCK.min(source.nbytes())];
     for offset in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
         let nbytes = FETCHED_BLOCK.min(source.nbytes() - offset);
-        source.part(offset, nbytes).fetch(&[pe], &mut room);
+        source
+            .part(offset, nbytes)
+            .fetch(endpoints, &[pe], &mut room);
         let theirs = SymmetricRange::of_private(&mut room[..nbytes]);
 
         let own = OwnOperand {

@@ -3,21 +3,20 @@
 
 use crate::coll::combine::Combine;
 use crate::coll::executor::{CollectiveCall, Executor, Vectors};
-use crate::coll::requests;
 use crate::coll::same_collective::{self, CheckedArgument};
+use crate::own_pe::OwnPe;
 use crate::teams::active_set;
 use crate::teams::active_set::{PsyncPurpose, PsyncUse};
-use crate::teams::registry::{self, HeldTeam};
+use crate::teams::checked_group::CheckedGroup;
+use crate::teams::registry::HeldTeam;
 use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
-use rushmem_communication::access::endpoints::endpoints;
-use rushmem_communication::net::network;
 use rushmem_communication::observers::results::{CollectiveResult, ResultWriters};
 use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
 use rushmem_pe::job::caller::{self, warn_once};
 use rushmem_pe::job::handle::TeamHandle;
-use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,17 +49,22 @@ impl From<TeamHandle> for TeamOrActiveSet {
 }
 
 impl TeamOrActiveSet {
-    pub(crate) fn find(self, call: Call) -> Participants {
-        self.find_for(call, PsyncPurpose::Data)
+    pub(crate) fn find(self, pe: &'static OwnPe, call: Call) -> Participants {
+        self.find_for(pe, call, PsyncPurpose::Data)
     }
 
     /// Returns the participants of a call that uses pSync for this purpose.
-    pub(crate) fn find_for(self, call: Call, use_of_psync: PsyncPurpose) -> Participants {
+    pub(crate) fn find_for(
+        self,
+        pe: &'static OwnPe,
+        call: Call,
+        use_of_psync: PsyncPurpose,
+    ) -> Participants {
         match self {
-            TeamOrActiveSet::Team(handle) => Participants::of(registry::find(call, "team", handle)),
+            TeamOrActiveSet::Team(handle) => Participants::of(pe.teams.find(call, "team", handle)),
             TeamOrActiveSet::OfRequest(handle) => Participants {
                 in_request: true,
-                ..Participants::of(registry::find(call, "team", handle))
+                ..Participants::of(pe.teams.find(call, "team", handle))
             },
             TeamOrActiveSet::ActiveSet {
                 start,
@@ -69,8 +73,8 @@ impl TeamOrActiveSet {
                 psync,
             } => {
                 let triplet = [start, log_stride, size];
-                let psync_use = PsyncUse::begin(call, triplet, psync, use_of_psync);
-                let team = active_set::find_or_make(call, triplet, psync);
+                let psync_use = PsyncUse::begin(pe, call, triplet, psync, use_of_psync);
+                let team = active_set::find_or_make(pe, call, triplet, psync);
                 Participants {
                     _psync: psync_use,
                     ..Participants::of(team)
@@ -126,6 +130,7 @@ impl Participants {
 /// The entry of one member into a collective.
 pub(crate) struct CollectiveEntry<'a> {
     collective: CollectiveCall<'a>,
+    pe: &'static OwnPe,
     job: &'static Job,
     /// The event for observers, which ends when the entry is dropped.
     observed: ObservedCall,
@@ -136,16 +141,15 @@ impl<'a> CollectiveEntry<'a> {
     #[inline(always)]
     pub(crate) fn enter(
         call: Call,
+        pe: &'static OwnPe,
         participants: &'a Participants,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
-        let job = job::require(call);
         let team = &*participants.team;
         if !participants.in_request {
-            CollectiveEntry::complete_requests(call, team);
+            CollectiveEntry::complete_requests(pe, call, team);
         }
 
-        let (entry, mut executor) =
-            CollectiveEntry::begin(call, job, team, participants.in_request);
+        let (entry, mut executor) = CollectiveEntry::begin(call, pe, team, participants.in_request);
         // The last broadcast on the active set has left this wait to the next call on the set.
         if executor.signals.unconfirmed_root.is_some() {
             executor.await_receivers();
@@ -157,22 +161,23 @@ impl<'a> CollectiveEntry<'a> {
     #[inline(always)]
     pub(crate) fn enter_team(
         call: Call,
-        job: &'static Job,
+        pe: &'static OwnPe,
         team: &'a Team,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
-        CollectiveEntry::complete_requests(call, team);
-        CollectiveEntry::begin(call, job, team, false)
+        CollectiveEntry::complete_requests(pe, call, team);
+        CollectiveEntry::begin(call, pe, team, false)
     }
 
     /// Waits for the non-blocking collectives of the team, since a blocking one begins after them.
     /// Also records the call for messages about the network, if one is open.
     #[inline(always)]
-    fn complete_requests(call: Call, team: &Team) {
+    fn complete_requests(pe: &OwnPe, call: Call, team: &Team) {
         if team.has_requests.load(Relaxed) {
-            requests::complete(team);
+            pe.requests.complete(team);
         }
-        if network::is_open() {
-            endpoints().set_call(call);
+        let links = pe.links;
+        if links.network.is_open() {
+            links.endpoints.set_call(call);
         }
     }
 
@@ -180,7 +185,7 @@ impl<'a> CollectiveEntry<'a> {
     #[inline(always)]
     fn begin(
         call: Call,
-        job: &'static Job,
+        pe: &'static OwnPe,
         team: &'a Team,
         in_request: bool,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
@@ -191,7 +196,7 @@ impl<'a> CollectiveEntry<'a> {
                 // The caller may be a signal handler that has interrupted a collective of its own
                 // thread. With SHMEM_CHECK, the check then ends the job with a message that says
                 // so.
-                caller::check(call, job);
+                caller::check(call, pe.job());
                 fail!(
                     call,
                     "another thread of this PE is in a collective on the same team{}",
@@ -216,13 +221,16 @@ impl<'a> CollectiveEntry<'a> {
             Action::Collective
         });
 
+        let job = pe.job();
         let entry = CollectiveEntry {
             collective,
+            pe,
             job,
             observed,
         };
         let executor = Executor {
             collective,
+            links: pe.links,
             job,
             signals,
         };
@@ -234,10 +242,11 @@ impl<'a> CollectiveEntry<'a> {
     pub(crate) fn require_same(&mut self, arguments: &[CheckedArgument]) {
         if self.job.settings.checks() {
             let team = self.collective.team;
-            let group = registry::checked_group(team);
+            let group = CheckedGroup::of(team);
             same_collective::require(
+                self.pe.links,
+                &self.pe.teams,
                 &self.collective,
-                self.job,
                 team.members(),
                 team.handle().0 as u64,
                 group,
@@ -322,8 +331,8 @@ impl<'a> CollectiveEntry<'a> {
             elem_bytes: op.elem_bytes(),
         };
         let nbytes = elements.nbytes();
-        let dest = symmetric(call, "dest", dest, nbytes);
-        let source = symmetric_source(call, source, nbytes);
+        let dest = symmetric(self.job, call, "dest", dest, nbytes);
+        let source = symmetric_source(self.job, call, source, nbytes);
 
         self.require_same_arrays(dest, source, elements, &[]);
         self.check_result(bytes(dest), bytes(dest), writers);

@@ -8,8 +8,9 @@ use crate::coll::combine::Combine;
 use crate::coll::direct::{self, OwnOperand};
 use crate::teams::team::Team;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
+use rushmem_communication::access::endpoints::Endpoints;
+use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements};
-use rushmem_communication::net::flags;
 use rushmem_communication::observers::{
     self, Action, Event, FollowedMembers, Membership, ObservedCall,
 };
@@ -175,6 +176,7 @@ impl OngoingCollective for CollectiveCall<'_> {
 /// The executor of a collective that one member has entered.
 pub(crate) struct Executor<'a> {
     pub(crate) collective: CollectiveCall<'a>,
+    pub(crate) links: &'static Links,
     pub(crate) job: &'static Job,
     pub(crate) signals: MutexGuard<'a, TeamSignals>,
 }
@@ -193,13 +195,14 @@ impl Executor<'_> {
 
     /// Waits for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Partner) {
-        self.signals.wait(&self.collective, self.job, peer);
+        self.signals.wait(&self.collective, peer);
     }
 
     /// Carries out a plan. Uses `for_each`, since a call of the plan's `next` takes as long as a
     /// short step.
     pub(crate) fn execute(&mut self, arrays: &PlanArrays<'_>, plan: impl Iterator<Item = Step>) {
         let members = self.collective.team.members();
+        let endpoints = self.links.endpoints;
         // The peer of the last wait. A step that reads a receive buffer beside a flag reads this
         // peer's message.
         let mut awaited = None;
@@ -224,17 +227,23 @@ impl Executor<'_> {
                 Step::Arrive { owner } => self.signals.arrive(owner, || {}),
                 Step::Contribute { owner } => self.contribute(arrays, owner),
                 Step::TakeCombined { .. } => {
-                    let combined = flags::area().areas().combined(self.signals.slot());
-                    let combined = flags::area().range(combined, arrays.accumulator.nbytes());
+                    let combined = self.links.area.areas().combined(self.signals.slot());
+                    let combined = self.links.area.range(combined, arrays.accumulator.nbytes());
                     combined.copy_here(arrays.accumulator);
                 }
                 Step::AwaitRelease { owner } => {
-                    self.signals
-                        .await_release(&self.collective, self.job, owner);
+                    self.signals.await_release(&self.collective, owner);
                 }
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = arrays.share(first, count);
-                    direct::reduce(members, self.job.me, source, dest, arrays.operator());
+                    direct::reduce(
+                        endpoints,
+                        members,
+                        self.job.me,
+                        source,
+                        dest,
+                        arrays.operator(),
+                    );
                 }
                 Step::ScanDirect {
                     first,
@@ -242,7 +251,14 @@ impl Executor<'_> {
                     exclusive,
                 } => {
                     let (source, dest) = arrays.share(first, count);
-                    direct::scan(members, source, dest, arrays.operator(), exclusive);
+                    direct::scan(
+                        endpoints,
+                        members,
+                        source,
+                        dest,
+                        arrays.operator(),
+                        exclusive,
+                    );
                 }
                 Step::Get {
                     peer,
@@ -250,7 +266,7 @@ impl Executor<'_> {
                     to,
                     count,
                     with,
-                } => arrays.get(members.world_pe(peer), from, to, count, with),
+                } => arrays.get(endpoints, members.world_pe(peer), from, to, count, with),
                 Step::Copy { from, to, count } => self.copy(arrays, awaited, from, to, count),
                 Step::Reduce {
                     receive_buffer,
@@ -287,7 +303,7 @@ impl Executor<'_> {
             Some((source, dest)) => self.signals.put_signal(peer, source, dest),
             None => {
                 let pe = self.collective.team.members().world_pe(peer.index);
-                arrays.copy_strided(pe, source, dest, count);
+                arrays.copy_strided(self.links.endpoints, pe, source, dest, count);
                 self.signal(peer);
             }
         }
@@ -317,7 +333,7 @@ impl Executor<'_> {
 
         match arrays.contiguous(source, dest, count) {
             Some((source, dest)) => source.copy_here(dest),
-            None => arrays.copy_strided(self.job.me, source, dest, count),
+            None => arrays.copy_strided(self.links.endpoints, self.job.me, source, dest, count),
         }
     }
 
@@ -325,15 +341,17 @@ impl Executor<'_> {
     /// member to arrive combines the contributions of all, and stores the result on each.
     fn contribute(&mut self, arrays: &PlanArrays<'_>, member: u32) {
         let slot = self.signals.slot();
-        let areas = flags::area().areas();
+        let areas = self.links.area.areas();
         let nbytes = arrays.accumulator.nbytes();
         let members = self.collective.team.members();
         let owner = members.world_pe(member);
         let op = arrays.operator();
 
         // Each member has room for its contribution in the area of the owner of the counter.
-        let room_of = |pe| flags::area().range(areas.contribution(pe), nbytes);
-        arrays.accumulator.copy_to(owner, room_of(self.job.me));
+        let room_of = |pe| self.links.area.range(areas.contribution(pe), nbytes);
+        arrays
+            .accumulator
+            .copy_to(self.links.endpoints, owner, room_of(self.job.me));
 
         let contribution = |member| {
             room_of(members.world_pe(member))
@@ -344,10 +362,10 @@ impl Executor<'_> {
         self.signals.arrive(member, || {
             // The result is stored in the area of each member, not beside the counter: the first
             // member that is released may destroy the team, and another team then uses the slot.
-            let combined = flags::area().range(areas.combined(slot), nbytes);
+            let combined = self.links.area.range(areas.combined(slot), nbytes);
             direct::combine(members.n, nbytes, op, None, contribution, |_, result| {
                 for pe in members.world_pes() {
-                    result.copy_to(pe, combined);
+                    result.copy_to(self.links.endpoints, pe, combined);
                 }
             });
         });
@@ -386,7 +404,7 @@ impl Executor<'_> {
     /// Returns a receive buffer of the team or of the job.
     #[inline(always)]
     fn receive_buffer(&self, arrays: &PlanArrays<'_>, receive_buffer: u8) -> SymmetricRange {
-        let internal = flags::area();
+        let internal = &self.links.area;
         let areas = internal.areas();
         let set = self
             .collective
@@ -428,20 +446,28 @@ impl PlanArrays<'_> {
 
     /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, combines
     /// the parts with it and stores the result in that buffer instead.
-    fn get(&self, pe: Pe, from: Span, to: Span, count: u32, operand: Option<Operand>) {
+    fn get(
+        &self,
+        endpoints: &Endpoints,
+        pe: Pe,
+        from: Span,
+        to: Span,
+        count: u32,
+        operand: Option<Operand>,
+    ) {
         let (source, dest) = self
             .contiguous(self.own_span(from), self.own_span(to), count)
             .expect("plans put strided parts and never get them");
 
         match operand {
-            None => dest.copy_from(pe, source),
+            None => dest.copy_from(endpoints, pe, source),
             Some(Operand { buffer, is_left }) => {
                 let offset = self.offset(buffer.at(to.first));
                 let own = OwnOperand {
                     range: self.own_range(buffer).part(offset, dest.nbytes()),
                     is_left,
                 };
-                direct::combine_with(pe, source, own, dest, self.operator());
+                direct::combine_with(endpoints, pe, source, own, dest, self.operator());
             }
         }
     }
@@ -479,7 +505,14 @@ impl PlanArrays<'_> {
     }
 
     /// Copies `count` strided parts of a buffer of this PE to a buffer on `pe`.
-    fn copy_strided(&self, pe: Pe, source: BufferSpan, dest: BufferSpan, count: u32) {
+    fn copy_strided(
+        &self,
+        endpoints: &Endpoints,
+        pe: Pe,
+        source: BufferSpan,
+        dest: BufferSpan,
+        count: u32,
+    ) {
         let Parts::Strided {
             dst,
             sst,
@@ -500,7 +533,7 @@ impl PlanArrays<'_> {
                 nelems,
                 elem_bytes,
             };
-            source.copy_strided_to(pe, dest, elements);
+            source.copy_strided_to(endpoints, pe, dest, elements);
         }
     }
 

@@ -2,13 +2,12 @@
 //! and a thread of the library carries it out by the routine of the blocking collective.
 #![allow(unsafe_code)]
 
+use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
-use crate::coll::{collectives, requests};
-use crate::teams::registry;
+use crate::own_pe::{self, Caller};
 use core::ffi::c_int;
 use rushmem_pe::call::Call;
-use rushmem_pe::job;
 use rushmem_pe::job::caller;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
@@ -65,16 +64,23 @@ pub unsafe fn start(
     source: *const u8,
     elements: ElementCount,
 ) -> RequestHandle {
-    let team = registry::find(call, "team", handle);
-    caller::check(call, job::require(call));
+    let pe = own_pe::require(call);
+    let team = pe.teams.find(call, "team", handle);
+    caller::check(call, pe.job());
 
     // The thread of the library checks all arguments. The beginnings of the arrays are also checked
     // here, since only a message of the calling thread can name the place of the call. How many
     // bytes a collect stores in `dest` is not known yet.
     let nbytes = elements.nbytes();
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
-    symmetric(call, "dest", dest, if is_known { nbytes } else { 0 });
-    symmetric_source(call, source, nbytes);
+    symmetric(
+        pe.job(),
+        call,
+        "dest",
+        dest,
+        if is_known { nbytes } else { 0 },
+    );
+    symmetric_source(pe.job(), call, source, nbytes);
 
     let vectors = [dest.addr(), source.addr()];
     let work = Work {
@@ -83,13 +89,14 @@ pub unsafe fn start(
         source,
         elements,
     };
-    let run = Box::new(move || work.run(call, handle));
-    requests::queue(call, team, vectors, run)
+    // By the caller, not the PE: the collectives are compiled once for all exported calls.
+    let run = Box::new(move || work.run(caller, handle));
+    pe.requests.queue(call, team, vectors, run)
 }
 
 impl Work {
     /// Carries out the collective. Returns the value of the blocking routine.
-    fn run(self, call: Call, team: TeamHandle) -> usize {
+    fn run(self, caller: impl Caller, team: TeamHandle) -> usize {
         use NonblockingCollective as Is;
         let Work {
             dest,
@@ -101,27 +108,33 @@ impl Work {
         let team = TeamOrActiveSet::OfRequest(team);
 
         let status = match self.collective {
-            Is::Sync => collectives::sync(call, team),
+            Is::Sync => collectives::sync(caller, team),
             Is::Broadcast { root } => {
                 // SAFETY: the caller of `start` promises the precondition of all routines.
-                unsafe { collectives::broadcast(call, team, dest, source, elements, root) }
+                unsafe { collectives::broadcast(caller, team, dest, source, elements, root) }
             }
             Is::Collect { max_bytes } => {
                 // SAFETY: the caller of `start` promises the precondition of all routines.
                 return unsafe {
-                    collectives::collect_within(call, team, dest, source, elements, max_bytes)
+                    collectives::collect_within(caller, team, dest, source, elements, max_bytes)
                 };
             }
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Fcollect => unsafe { collectives::fcollect(call, team, dest, source, elements) },
+            Is::Fcollect => unsafe { collectives::fcollect(caller, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Alltoall => unsafe { collectives::alltoall(call, team, dest, source, elements) },
+            Is::Alltoall => unsafe { collectives::alltoall(caller, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Reduce(op) => unsafe { collectives::reduce(call, team, dest, source, nelems, op) },
+            Is::Reduce(op) => unsafe {
+                collectives::reduce(caller, team, dest, source, nelems, op)
+            },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Inscan(op) => unsafe { collectives::inscan(call, team, dest, source, nelems, op) },
+            Is::Inscan(op) => unsafe {
+                collectives::inscan(caller, team, dest, source, nelems, op)
+            },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Exscan(op) => unsafe { collectives::exscan(call, team, dest, source, nelems, op) },
+            Is::Exscan(op) => unsafe {
+                collectives::exscan(caller, team, dest, source, nelems, op)
+            },
         };
         status as usize
     }

@@ -11,12 +11,11 @@
 use crate::coll::combine::Combine;
 use crate::coll::entry::CollectiveEntry;
 use crate::coll::executor::{Executor, ReceiveBuffers, Vectors};
-use crate::teams::registry;
+use crate::own_pe::Caller;
 use core::mem::MaybeUninit;
 use rushmem_collectives::central;
 use rushmem_collectives::choice::AllReduceAlgorithm;
-use rushmem_pe::call::{Call, fail};
-use rushmem_pe::job;
+use rushmem_pe::call::fail;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::areas::SHORT;
 use rushmem_pe::memory::range::SymmetricRange;
@@ -41,15 +40,15 @@ pub enum ReductionKind {
 
 /// Combines the elements in `memory` of all members, and stores the result in `memory`.
 pub fn combine(
-    call: Call,
+    caller: impl Caller,
     team: TeamHandle,
     memory: &mut [u8],
     op: &'static Combine,
     kind: ReductionKind,
 ) {
-    let team = registry::find(call, "team", team);
-    let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
+    let (pe, call) = caller.enter();
+    let team = pe.teams.find(call, "team", team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, &team);
     let elem_bytes = op.elem_bytes();
     entry.require_same(&[
         (
@@ -67,10 +66,10 @@ pub fn combine(
 }
 
 /// Copies `own` of all members, which has the same length on each, to `all`, one after the other.
-pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
-    let team = registry::find(call, "team", team);
-    let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
+pub fn gather(caller: impl Caller, team: TeamHandle, own: &[u8], all: &mut [u8]) {
+    let (pe, call) = caller.enter();
+    let team = pe.teams.find(call, "team", team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, &team);
     entry.require_same(&[("bytes", own.len() as u64)]);
 
     for (index, bytes) in own.chunks(WORD).enumerate() {
@@ -87,10 +86,10 @@ pub fn gather(call: Call, team: TeamHandle, own: &[u8], all: &mut [u8]) {
 }
 
 /// Copies `memory` of member `root` to `memory` of all members.
-pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
-    let team = registry::find(call, "team", team);
-    let job = job::require(call);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, job, &team);
+pub fn broadcast(caller: impl Caller, team: TeamHandle, memory: &mut [u8], root: u32) {
+    let (pe, call) = caller.enter();
+    let team = pe.teams.find(call, "team", team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, &team);
     let n = executor.n();
     if root >= n {
         fail!(

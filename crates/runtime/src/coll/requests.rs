@@ -14,6 +14,7 @@
 use crate::coll::executor::CollectiveCall;
 use crate::teams::registry::HeldTeam;
 use crate::teams::team::Team;
+use rushmem_communication::links::Links;
 use rushmem_communication::net::flags;
 use rushmem_communication::observers::{Action, ObservedCall};
 use rushmem_communication::sync::team_signals::OngoingCollective;
@@ -21,16 +22,14 @@ use rushmem_communication::sync::waits;
 use rushmem_pe::call::thread;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
-use rushmem_pe::job::caller;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
-use rushmem_pe::job::{self, Job};
 use rushmem_system::lock::lock;
 use rushmem_system::thread::{refused, spawn_service};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -39,8 +38,9 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_secs(1);
 
 /// A non-blocking collective that the program has called.
-struct Request {
-    /// Its number in [`Requests::held`].
+pub(crate) struct Request {
+    requests: &'static Requests,
+    /// Its number in [`RequestState::held`].
     number: usize,
     call: Call,
     team: HeldTeam,
@@ -75,8 +75,14 @@ struct Task {
     collective: Box<dyn FnOnce() -> usize + Send>,
 }
 
+/// The requests of a PE.
+pub(crate) struct Requests {
+    links: &'static Links,
+    state: Mutex<RequestState>,
+}
+
 #[derive(Default)]
-struct Requests {
+struct RequestState {
     /// The requests that no test or wait has found complete, by number.
     held: BTreeMap<usize, Arc<Request>>,
     /// The number of the last request.
@@ -90,73 +96,161 @@ struct TeamQueue {
     last: Arc<Request>,
 }
 
-static REQUESTS: LazyLock<Mutex<Requests>> = LazyLock::new(Mutex::default);
-
-/// Queues a collective on a team, and starts a thread for it if the team has none.
-pub(crate) fn queue(
-    call: Call,
-    team: HeldTeam,
-    vectors: [usize; 2],
-    collective: Box<dyn FnOnce() -> usize + Send>,
-) -> RequestHandle {
-    let handle = team.handle();
-    let mut requests = lock(&REQUESTS);
-
-    // Blocking collectives may have followed the last request if that is complete.
-    let last_nth = match requests.by_team.get(&handle) {
-        Some(queue) if !queue.last.is_done() => queue.last.nth,
-        _ => entered(call, &team),
-    };
-    let nth = last_nth + 1;
-    team.has_requests.store(true, Ordering::Relaxed);
-
-    let observed = CollectiveCall {
-        call,
-        team: &team,
-        nth,
-        in_request: true,
+impl Requests {
+    /// Returns the requests of a PE that has made none.
+    pub(crate) fn new(links: &'static Links) -> Requests {
+        Requests {
+            links,
+            state: Mutex::default(),
+        }
     }
-    .observe(Action::Request);
 
-    requests.count += 1;
-    let number = requests.count;
-    let request = Arc::new(Request {
-        number,
-        call,
-        team,
-        nth,
-        vectors,
-        done: AtomicU32::new(0),
-        result: AtomicUsize::new(0),
-        holder: Mutex::new(Holder::Program),
-        observed: Mutex::new(observed),
-    });
-    requests.held.insert(number, request.clone());
+    /// Queues a collective on a team, and starts a thread for it if the team has none.
+    pub(crate) fn queue(
+        &'static self,
+        call: Call,
+        team: HeldTeam,
+        vectors: [usize; 2],
+        collective: Box<dyn FnOnce() -> usize + Send>,
+    ) -> RequestHandle {
+        let handle = team.handle();
+        let mut state = lock(&self.state);
 
-    let queue = requests
-        .by_team
-        .entry(handle)
-        .or_insert_with(|| TeamQueue::start(call, handle, request.clone()));
-    queue.last = request.clone();
+        // Blocking collectives may have followed the last request if that is complete.
+        let last_nth = match state.by_team.get(&handle) {
+            Some(queue) if !queue.last.is_done() => queue.last.nth,
+            _ => entered(call, &team),
+        };
+        let nth = last_nth + 1;
+        team.has_requests.store(true, Ordering::Relaxed);
 
-    thread::add_request();
-    let task = Task {
-        request,
-        collective,
-    };
-    queue
-        .tasks
-        .send(task)
-        .expect("the thread leaves the map before it ends");
-    RequestHandle(number)
+        let observed = CollectiveCall {
+            call,
+            team: &team,
+            nth,
+            in_request: true,
+        }
+        .observe(Action::Request);
+
+        state.count += 1;
+        let number = state.count;
+        let request = Arc::new(Request {
+            requests: self,
+            number,
+            call,
+            team,
+            nth,
+            vectors,
+            done: AtomicU32::new(0),
+            result: AtomicUsize::new(0),
+            holder: Mutex::new(Holder::Program),
+            observed: Mutex::new(observed),
+        });
+        state.held.insert(number, request.clone());
+
+        let queue = state
+            .by_team
+            .entry(handle)
+            .or_insert_with(|| TeamQueue::start(self, call, handle, request.clone()));
+        queue.last = request.clone();
+
+        thread::add_request();
+        let task = Task {
+            request,
+            collective,
+        };
+        queue
+            .tasks
+            .send(task)
+            .expect("the thread leaves the map before it ends");
+        RequestHandle(number)
+    }
+
+    /// Returns the held request of a handle, if there is one.
+    pub(crate) fn find(&self, handle: RequestHandle) -> Option<Arc<Request>> {
+        lock(&self.state).held.get(&handle.0).cloned()
+    }
+
+    /// Completes and forgets all requests, of any team, with an array that begins in this range of
+    /// addresses. Afterwards no request uses the object there, even if the program has lost the
+    /// handles.
+    pub(crate) fn complete_on(&self, object: Range<usize>) {
+        let mut on_object = Vec::new();
+        lock(&self.state).held.retain(|_, request| {
+            let is_on = request.vectors.iter().any(|vector| object.contains(vector));
+            if is_on {
+                on_object.push(Arc::clone(request));
+            }
+            !is_on
+        });
+
+        // Without the lock: the thread that completes a request which was dropped takes it.
+        for request in on_object {
+            request.wait();
+            request.end_event();
+        }
+    }
+
+    /// Waits until all requests of a team are complete.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn complete(&self, team: &Team) {
+        team.has_requests.store(false, Ordering::Relaxed);
+        let last = lock(&self.state)
+            .by_team
+            .get(&team.handle())
+            .map(|queue| queue.last.clone());
+        if let Some(last) = last {
+            last.wait();
+        }
+    }
+
+    /// Waits until all requests of a team are complete, and ends the thread of the team.
+    pub(crate) fn end(&self, team: &Team) {
+        self.complete(team);
+        lock(&self.state).by_team.remove(&team.handle());
+    }
+
+    /// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns if there are requests
+    /// that no test or wait has found complete.
+    pub(crate) fn complete_all(&self, call: Call) {
+        let held = std::mem::take(&mut lock(&self.state).held);
+        for request in held.values() {
+            request.wait();
+        }
+        if !self.links.job.settings.checks() {
+            return;
+        }
+
+        let untested: Vec<Call> = held
+            .values()
+            .filter(|request| !request.is_dropped())
+            .map(|request| request.call)
+            .collect();
+        if let Some(first) = untested.first() {
+            let n = untested.len();
+            warning!(
+                each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
+                 {} for each",
+                call.words("call shmemx_req_wait", "call wait or poll the future")
+            );
+        }
+    }
 }
 
 impl TeamQueue {
     /// Starts a thread for the requests of a team, of which `last` is queued next. Ends the job
     /// with an error if the kernel refuses the thread.
-    fn start(call: Call, handle: TeamHandle, last: Arc<Request>) -> TeamQueue {
+    fn start(
+        requests: &'static Requests,
+        call: Call,
+        handle: TeamHandle,
+        last: Arc<Request>,
+    ) -> TeamQueue {
         let (tasks, queued) = channel();
-        if let Err(error) = spawn_service("rushmem-request", move || serve(handle, &queued)) {
+        if let Err(error) =
+            spawn_service("rushmem-request", move || serve(requests, handle, &queued))
+        {
             fail!(
                 call,
                 "non-blocking collectives need a thread, but {}",
@@ -181,11 +275,11 @@ fn entered(call: Call, team: &Team) -> u64 {
 }
 
 /// Carries out the requests of a team until the team ends or has had none for [`IDLE`].
-fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
+fn serve(requests: &Requests, handle: TeamHandle, queued: &Receiver<Task>) {
     while let Some(Task {
         request,
         collective,
-    }) = next_task(handle, queued)
+    }) = next_task(requests, handle, queued)
     {
         let result = thread::carry_out(request.call, collective);
         request.result.store(result, Ordering::Relaxed);
@@ -197,7 +291,7 @@ fn serve(handle: TeamHandle, queued: &Receiver<Task>) {
 
 /// Waits for the next task of a team. Returns `None` if the thread is to end: the team has ended,
 /// or there was no task for [`IDLE`].
-fn next_task(handle: TeamHandle, queued: &Receiver<Task>) -> Option<Task> {
+fn next_task(requests: &Requests, handle: TeamHandle, queued: &Receiver<Task>) -> Option<Task> {
     match queued.recv_timeout(IDLE) {
         Ok(task) => return Some(task),
         Err(RecvTimeoutError::Disconnected) => return None,
@@ -206,21 +300,21 @@ fn next_task(handle: TeamHandle, queued: &Receiver<Task>) -> Option<Task> {
 
     // Tasks are queued under this lock, so none is left to a thread that ends: the next request of
     // the team starts another one.
-    let mut requests = lock(&REQUESTS);
+    let mut state = lock(&requests.state);
     let next = queued.try_recv();
     if matches!(next, Err(TryRecvError::Empty)) {
-        requests.by_team.remove(&handle);
+        state.by_team.remove(&handle);
     }
     next.ok()
 }
 
 impl Request {
-    fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire) != 0
     }
 
     /// Returns true if the collective is complete; otherwise wakes this task when it is.
-    fn is_done_or_wakes(&self, waker: &Waker) -> bool {
+    pub(crate) fn is_done_or_wakes(&self, waker: &Waker) -> bool {
         let mut holder = lock(&self.holder);
         // The thread that completes the collective sets `done` before it takes the lock. So it
         // finds the waker if `done` is not set here.
@@ -256,15 +350,30 @@ impl Request {
     }
 
     /// Forgets the request, which is complete, and returns its result.
-    fn finish(&self) -> usize {
+    pub(crate) fn finish(&self) -> usize {
         self.forget();
         self.result.load(Ordering::Relaxed)
     }
 
     /// Forgets the request, which is complete.
-    fn forget(&self) {
-        lock(&REQUESTS).held.remove(&self.number);
+    pub(crate) fn forget(&self) {
+        lock(&self.requests.state).held.remove(&self.number);
         self.end_event();
+    }
+
+    /// Records that the program gives up the request, which is forgotten when the collective is
+    /// complete.
+    pub(crate) fn detach(&self) {
+        // Under the lock of the holder: if the collective is not complete here, the thread that
+        // completes it finds that nobody holds the request, and forgets it.
+        let mut holder = lock(&self.holder);
+        let is_done = self.is_done();
+        let previous = std::mem::replace(&mut *holder, Holder::Nobody);
+        drop(holder);
+        drop(previous);
+        if is_done {
+            self.forget();
+        }
     }
 
     fn is_dropped(&self) -> bool {
@@ -279,7 +388,7 @@ impl Request {
     /// Waits until the collective is complete, and returns its result. The status of the waiting
     /// thread shows the same call as the status of the thread that carries the collective out, so
     /// that a hang report sees all members in one collective.
-    fn wait(&self) -> usize {
+    pub(crate) fn wait(&self) -> usize {
         let describe = || {
             let entry = CollectiveCall {
                 call: self.call,
@@ -289,151 +398,7 @@ impl Request {
             };
             entry.describe(None)
         };
-        waits::until_set(job::require(self.call), &self.done, describe);
+        waits::until_set(self.requests.links, &self.done, describe);
         self.result.load(Ordering::Relaxed)
-    }
-}
-
-/// Returns the request of a handle; `None` for `SHMEMX_REQ_NULL`. Ends the job with an error for
-/// any other handle that names no held request.
-fn find(call: Call, handle: RequestHandle) -> Option<Arc<Request>> {
-    caller::check(call, job::require(call));
-    if handle == RequestHandle::NULL {
-        return None;
-    }
-    let request = lock(&REQUESTS).held.get(&handle.0).cloned();
-    if request.is_none() {
-        fail!(
-            call,
-            "argument req is not an unfinished request of this PE: was a copy of it waited for, or was it never \
-             initialized? SHMEMX_REQ_NULL is no request"
-        );
-    }
-    request
-}
-
-/// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if
-/// the request is not complete. Returns `Some(0)` for `SHMEMX_REQ_NULL`.
-pub fn test(call: Call, handle: RequestHandle) -> Option<usize> {
-    let Some(request) = find(call, handle) else {
-        return Some(0);
-    };
-    if !request.is_done() {
-        // The thread that carries the request out may need the CPU.
-        std::thread::yield_now();
-        return None;
-    }
-    Some(request.finish())
-}
-
-/// Returns what [`test()`] returns. If the request is not complete, the thread that completes it
-/// wakes the task of the last call. Does not block or yield.
-pub fn poll(call: Call, handle: RequestHandle, waker: &Waker) -> Option<usize> {
-    let Some(request) = find(call, handle) else {
-        return Some(0);
-    };
-    if !request.is_done_or_wakes(waker) {
-        return None;
-    }
-    Some(request.finish())
-}
-
-/// Gives up a request without waiting for it. The collective goes on, and is forgotten when it is
-/// complete. Does nothing for `SHMEMX_REQ_NULL`.
-pub fn detach(call: Call, handle: RequestHandle) {
-    let Some(request) = find(call, handle) else {
-        return;
-    };
-
-    // Under the lock of the holder: if the collective is not complete here, the thread that
-    // completes it finds that nobody holds the request, and forgets it.
-    let mut holder = lock(&request.holder);
-    let is_done = request.is_done();
-    let previous = std::mem::replace(&mut *holder, Holder::Nobody);
-    drop(holder);
-    drop(previous);
-    if is_done {
-        request.forget();
-    }
-}
-
-/// `shmemx_req_wait`: waits until a request is complete, forgets it and returns its result. Returns
-/// 0 for `SHMEMX_REQ_NULL`.
-pub fn wait(call: Call, handle: RequestHandle) -> usize {
-    let Some(request) = find(call, handle) else {
-        return 0;
-    };
-    let result = request.wait();
-    request.forget();
-    result
-}
-
-/// Waits until all requests of a team are complete.
-#[cold]
-#[inline(never)]
-pub(crate) fn complete(team: &Team) {
-    team.has_requests.store(false, Ordering::Relaxed);
-    let last = lock(&REQUESTS)
-        .by_team
-        .get(&team.handle())
-        .map(|queue| queue.last.clone());
-    if let Some(last) = last {
-        last.wait();
-    }
-}
-
-/// Waits until all requests of a team are complete, and ends the thread of the team.
-pub(crate) fn end(team: &Team) {
-    complete(team);
-    lock(&REQUESTS).by_team.remove(&team.handle());
-}
-
-/// Completes and forgets all requests, of any team, with an array that begins in this range of
-/// addresses. Afterwards no request uses the object there, even if the program has lost the
-/// handles.
-pub fn complete_on(object: Range<usize>) {
-    if !thread::has_requests() {
-        return;
-    }
-
-    let mut on_object = Vec::new();
-    lock(&REQUESTS).held.retain(|_, request| {
-        let is_on = request.vectors.iter().any(|vector| object.contains(vector));
-        if is_on {
-            on_object.push(Arc::clone(request));
-        }
-        !is_on
-    });
-
-    // Without the lock: the thread that completes a request which was dropped takes it.
-    for request in on_object {
-        request.wait();
-        request.end_event();
-    }
-}
-
-/// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns if there are requests
-/// that no test or wait has found complete.
-pub(crate) fn complete_all(call: Call, job: &Job) {
-    let held = std::mem::take(&mut lock(&REQUESTS).held);
-    for request in held.values() {
-        request.wait();
-    }
-    if !job.settings.checks() {
-        return;
-    }
-
-    let untested: Vec<Call> = held
-        .values()
-        .filter(|request| !request.is_dropped())
-        .map(|request| request.call)
-        .collect();
-    if let Some(first) = untested.first() {
-        let n = untested.len();
-        warning!(
-            each: "{call}: neither a wait nor a test has found {n} non-blocking collectives done; the first is {first}; \
-             {} for each",
-            call.words("call shmemx_req_wait", "call wait or poll the future")
-        );
     }
 }

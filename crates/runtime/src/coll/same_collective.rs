@@ -8,12 +8,14 @@
 //! are in different calls on one team notice each other.
 
 use crate::message_purpose::MessagePurpose;
-use rushmem_communication::sync::mailbox::{self, MailboxMessage, mailboxes, message_wait};
+use crate::teams::checked_group::{CheckedGroup, GROUP_WORDS};
+use crate::teams::registry::Teams;
+use rushmem_communication::links::Links;
+use rushmem_communication::sync::mailbox::{self, MailboxMessage, message_wait};
 use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
-use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
 use rushmem_transport::Pe;
 use std::thread;
@@ -22,27 +24,9 @@ use std::time::{Duration, Instant};
 /// The name and the value of an argument that must be the same on all members.
 pub(crate) type CheckedArgument = (&'static str, u64);
 
-/// The team or active set of a collective, as words that differ from those of any other one.
-#[derive(Clone, Copy)]
-pub(crate) struct CheckedGroup {
-    pub(crate) words: [u64; GROUP_WORDS],
-    /// Returns the name in messages of the team or active set with these words.
-    pub(crate) name: fn([u64; GROUP_WORDS]) -> String,
-}
-
-impl CheckedGroup {
-    /// The group of a call whose arguments name the PEs that take part.
-    pub(crate) const NONE: CheckedGroup = CheckedGroup {
-        words: [0; GROUP_WORDS],
-        name: |_| String::new(),
-    };
-}
-
 /// The number of words that the name of a call has in its description, from the first word on. Only
 /// the first 48 bytes of names are compared.
 const NAME_WORDS: usize = 6;
-/// The number of words of the group, after the name.
-const GROUP_WORDS: usize = 3;
 /// The number of words for arguments, after the group.
 const MAX_ARGUMENTS: usize = 6;
 /// The index of the first argument in the description.
@@ -59,13 +43,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Ends the job with an error unless all `members` are in the same call with the same `arguments`,
 /// of which there are at most [`MAX_ARGUMENTS`]. `team` is a number that other teams do not have.
 pub(crate) fn require(
+    links: &'static Links,
+    teams: &Teams,
     entry: &impl OngoingCollective,
-    job: &Job,
     members: &Members,
     team: u64,
     group: CheckedGroup,
     arguments: &[CheckedArgument],
 ) {
+    let job = &links.job;
     let call = entry.call();
     let purpose = MessagePurpose::SameCollective.word();
     let request_tag = mailbox::request_tag(digest(&[purpose, team]));
@@ -77,12 +63,12 @@ pub(crate) fn require(
     };
 
     let words = words(call, group, arguments);
-    let mut comparison = Comparison::new(call, job, members, tag, words);
+    let mut comparison = Comparison::new(links, call, members, tag, words);
     comparison.send_digest();
 
     let mut in_request = None;
     waits::until_rung(
-        job,
+        links,
         &[],
         || entry.describe(None),
         || {
@@ -115,14 +101,14 @@ pub(crate) fn require(
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
-        report(&calls, group, arguments)
+        report(&calls, |words| (group.name)(teams, words), arguments)
     )
 }
 
 /// The call of this PE, and what is known of the calls of the other members.
-struct Comparison<'a> {
+struct Comparison {
+    links: &'static Links,
     call: Call,
-    job: &'a Job,
     /// The tag of the messages.
     tag: u64,
     /// The description of the call of this PE.
@@ -144,23 +130,23 @@ struct MemberCall {
     words: Vec<u64>,
 }
 
-impl<'a> Comparison<'a> {
+impl Comparison {
     fn new(
+        links: &'static Links,
         call: Call,
-        job: &'a Job,
         members: &Members,
         tag: u64,
         words: Vec<u64>,
-    ) -> Comparison<'a> {
+    ) -> Comparison {
         let others = (0..members.n)
             .map(|member| members.world_pe(member))
-            .filter(|pe| *pe != job.me)
+            .filter(|pe| *pe != links.job.me)
             .map(|pe| OtherMember { pe, digest: None })
             .collect();
 
         Comparison {
+            links,
             call,
-            job,
             tag,
             digest: digest(&words),
             words,
@@ -182,14 +168,15 @@ impl<'a> Comparison<'a> {
     fn send(&self, pe: Pe, words: &[u64]) {
         let mut message = MailboxMessage::default();
         message[..words.len()].copy_from_slice(words);
-        mailboxes().send(&message_wait(self.call), self.job, pe, self.tag, &message);
+        let wait = message_wait(self.call);
+        self.links.send_message(&wait, pe, self.tag, &message);
     }
 
     /// Receives the digests that have arrived from members whose calls are not known yet.
     fn receive_digests(&mut self) {
         for other in &mut self.others {
             if other.digest.is_none() {
-                let message = mailboxes().take(self.job, other.pe, self.tag);
+                let message = self.links.take_message(other.pe, self.tag);
                 other.digest = message.map(|message| message[0]);
             }
         }
@@ -217,7 +204,7 @@ impl<'a> Comparison<'a> {
             .iter()
             .filter(|other| other.digest.is_none())
             .find_map(|other| {
-                let message = mailboxes().peek(self.job, other.pe, request_tag)?;
+                let message = self.links.peek_message(other.pe, request_tag)?;
                 Some((other.pe, message))
             })?;
 
@@ -238,7 +225,7 @@ impl<'a> Comparison<'a> {
     fn wait_for_more(&mut self) {
         let since = Instant::now();
         while !self.is_complete() && since.elapsed() < GRACE {
-            waits::test(|| {
+            waits::test(self.links, || {
                 self.receive_digests();
                 self.is_complete()
             });
@@ -255,7 +242,7 @@ impl<'a> Comparison<'a> {
             words: self.words.clone(),
         };
 
-        let mut same = vec![own(self.job.me)];
+        let mut same = vec![own(self.links.job.me)];
         let mut different = Vec::new();
         for other in &self.others {
             match other.digest {
@@ -275,7 +262,7 @@ impl<'a> Comparison<'a> {
             }
             for other in &mut different {
                 let wait = message_wait(self.call);
-                let message = mailboxes().receive(&wait, self.job, other.pe, self.tag);
+                let message = self.links.receive_message(&wait, other.pe, self.tag);
                 // No message: the job ends.
                 other.words.push(message.map_or(0, |message| message[0]));
             }
@@ -321,7 +308,11 @@ struct PesInCall {
 
 /// Returns which PEs are in which call, as a part of a message. If all calls have the same name,
 /// also shows their teams or active sets if these differ, otherwise the arguments that differ.
-fn report(calls: &[MemberCall], group: CheckedGroup, arguments: &[CheckedArgument]) -> String {
+fn report(
+    calls: &[MemberCall],
+    group_name: impl Fn([u64; GROUP_WORDS]) -> String,
+    arguments: &[CheckedArgument],
+) -> String {
     let differs = |word: usize| {
         calls
             .iter()
@@ -342,7 +333,7 @@ fn report(calls: &[MemberCall], group: CheckedGroup, arguments: &[CheckedArgumen
             text += &format!(" with {}", values.join(", "));
         } else if is_one_name {
             let of_group = std::array::from_fn(|i| words[NAME_WORDS + i]);
-            text += &format!(" with {}", (group.name)(of_group));
+            text += &format!(" with {}", group_name(of_group));
         }
 
         match in_calls.iter_mut().find(|in_call| in_call.text == text) {
@@ -392,8 +383,12 @@ mod tests {
     fn group(team: u64) -> CheckedGroup {
         CheckedGroup {
             words: [team, 0, 0],
-            name: |[team, ..]| format!("the team {team:x}"),
+            ..CheckedGroup::NONE
         }
+    }
+
+    fn group_name([team, ..]: [u64; GROUP_WORDS]) -> String {
+        format!("the team {team:x}")
     }
 
     #[test]
@@ -402,7 +397,7 @@ mod tests {
             member(0, call!("shmem_int_broadcast"), 1, &[("bytes", 8)]),
             member(1, call!("shmem_int_broadcast"), 4417, &[("bytes", 9)]),
         ];
-        let text = report(&calls, group(1), &[("bytes", 8)]);
+        let text = report(&calls, group_name, &[("bytes", 8)]);
         assert_eq!(
             text,
             "PE 0 in shmem_int_broadcast with the team 1; \
@@ -418,7 +413,7 @@ mod tests {
             member(2, reduce, 2, &[("bytes", 16)]),
             member(0, call!("shmem_team_sync"), 1, &[]),
         ];
-        let text = report(&calls, group(1), &[]);
+        let text = report(&calls, group_name, &[]);
         assert_eq!(
             text,
             "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce"
@@ -432,7 +427,7 @@ mod tests {
             member(0, call!("shmem_int_broadcast"), 1, &arguments(0)),
             member(1, call!("shmem_int_broadcast"), 1, &arguments(1)),
         ];
-        let text = report(&calls, group(1), &arguments(0));
+        let text = report(&calls, group_name, &arguments(0));
         assert_eq!(
             text,
             "PE 0 in shmem_int_broadcast with PE_root 0; \

@@ -7,13 +7,13 @@
 #![allow(unsafe_code)]
 
 use crate::coll::collectives::barrier_all;
-use rushmem_communication::net::flags;
+use crate::own_pe::Caller;
+use rushmem_communication::links::Links;
 use rushmem_communication::status::WaitDescription;
 use rushmem_communication::sync::waits;
 use rushmem_explain::status::{AwaitedObject, Collective};
-use rushmem_pe::call::Call;
+use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::areas::MESSAGE;
 use rushmem_transport::Pe;
 use rushmem_transport::mem::WaitWord;
@@ -55,9 +55,10 @@ impl StepPosition {
 }
 
 /// Sends the progress of this PE to the next PE. Called before this PE waits for others in a step.
-pub fn announce(call: Call, position: StepPosition) {
-    let area = flags::area();
-    let next = next_pe(job::require(call));
+pub fn announce(caller: impl Caller, position: StepPosition) {
+    let (pe, _) = caller.enter();
+    let Links { job, area, .. } = pe.links;
+    let next = next_pe(job);
     area.raise(next, area.areas().progress(), position.word());
 }
 
@@ -74,9 +75,14 @@ fn next_pe(job: &Job) -> Pe {
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.
-pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) -> Result<(), u32> {
-    let job = job::require(call);
-    let area = flags::area();
+pub unsafe fn wait(
+    caller: impl Caller,
+    flag: *const u64,
+    value: u64,
+    own: StepPosition,
+) -> Result<(), u32> {
+    let (pe, call) = caller.enter();
+    let Links { job, area, .. } = pe.links;
     // The word in which the PE before this one announces its progress.
     let progress = area.areas().progress();
     let mut has_passed = false;
@@ -95,7 +101,7 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
             subject: AwaitedObject::Collective(collective),
         }
     };
-    waits::until_seen(job, describe, || {
+    waits::until_seen(pe.links, describe, || {
         // SAFETY: the caller promises an aligned word of symmetric memory.
         has_passed = unsafe { u64::load_acquire(flag) } >= value;
         has_passed || StepPosition::of_word(area.flag(progress)).has_left_out(own)
@@ -111,13 +117,13 @@ pub unsafe fn wait(call: Call, flag: *const u64, value: u64, own: StepPosition) 
 /// Publishes step `number` of this PE, makes a barrier, and returns the next PE and the step that
 /// the next PE has published last with a number of the same parity. Step `number + 2` replaces the
 /// published words, so the caller makes another barrier before it.
-pub fn exchange(call: Call, number: u64, own: &StepWords) -> (u32, StepWords) {
-    let job = job::require(call);
-    let area = flags::area();
+pub fn exchange(caller: impl Caller, number: u64, own: &StepWords) -> (u32, StepWords) {
+    let (pe, _) = caller.enter();
+    let Links { job, area, .. } = pe.links;
     let published = area.areas().step((number % 2) as usize);
 
     area.write_own(published, own);
-    barrier_all(call);
+    barrier_all(caller);
 
     let next = next_pe(job);
     let words = std::array::from_fn(|i| {

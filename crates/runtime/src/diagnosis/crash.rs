@@ -20,7 +20,7 @@ mod touched;
 use copy::CopyTask;
 use core::ffi::{c_int, c_void};
 use place::CrashPlace;
-use rushmem_communication::net::flags;
+use rushmem_communication::links;
 use rushmem_pe::call::Call;
 use rushmem_pe::call::warning;
 use rushmem_pe::job::Job;
@@ -85,7 +85,7 @@ pub fn install_at_load() {
 /// in Rust, also for those of the run time's handler. Has no effect in a later init.
 pub(crate) fn install_for(job: &Job, call: Call) {
     let reporter = Reporter {
-        first: flags::area().first_of_node(),
+        first: links::of_process().area.first_of_node(),
         has_checks: job.settings.checks(),
     };
     if REPORTER.set(reporter).is_err() {
@@ -167,7 +167,7 @@ unsafe fn report(crash: &Crash, context: *mut libc::ucontext_t) {
         return;
     };
 
-    let area = flags::area();
+    let area = &links::of_process().area;
     let word = area.areas().crashes();
     if area.claim(reporter.first, word) {
         // SAFETY: the caller promises that the context is from the kernel.

@@ -9,6 +9,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
+use rushmem_communication::links;
 use rushmem_communication::status;
 use rushmem_communication::status::polled_calls;
 use rushmem_pe::memory::address;
@@ -33,7 +34,7 @@ pub(crate) fn begin() {
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler has the type that the flags require, and only stores to atomic variables.
     if unsafe { libc::sigaction(libc::SIGURG, &raw const action, null_mut()) } == 0 {
-        status::set_finds_polls();
+        status::set_finds_polls(links::of_process());
     }
 }
 

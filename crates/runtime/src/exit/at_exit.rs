@@ -8,9 +8,10 @@
 
 use super::leave;
 use core::ffi::{c_int, c_void};
-use rushmem_communication::net::flags;
+use rushmem_communication::links::{self, Links};
+use rushmem_communication::net::flags::FlagArea;
 use rushmem_pe::call::Call;
-use rushmem_pe::job::{self, Job, caller};
+use rushmem_pe::job::{Job, caller};
 use rushmem_pe::memory::areas::CounterPair;
 use rushmem_pe::process;
 use rushmem_system::lock::lock;
@@ -88,22 +89,22 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if !is_due || process::inits() == 0 || !process::is_this_process() || leave::is_exiting() {
         return;
     }
-    let Some(job) = job::known() else { return };
+    let Some(links) = links::known() else { return };
 
-    count_end();
+    count_end(&links.area);
 
     // The part of the status that a launcher sees.
     let status = status & 0xff;
-    if status == 0 || await_all_ends(job) {
+    if status == 0 || await_all_ends(links) {
         finalize_due();
     } else {
-        end_job(job, status);
+        end_job(&links.job, status);
     }
 }
 
 /// Counts this PE on PE 0 as one that has reached finalize or its exit, if a finalize has become
 /// due since this PE was last counted.
-pub(crate) fn count_end() {
+pub(crate) fn count_end(area: &FlagArea) {
     let mut ends = lock(&ENDS);
     if !std::mem::take(&mut ends.is_uncounted) {
         return;
@@ -111,7 +112,6 @@ pub(crate) fn count_end() {
     ends.counted += 1;
     drop(ends);
 
-    let area = flags::area();
     area.count(Pe(0), area.areas().exits());
 }
 
@@ -138,14 +138,15 @@ fn end_job(job: &Job, status: c_int) {
 }
 
 /// Returns true if every PE reaches its exit or finalize within [`grace`].
-fn await_all_ends(job: &Job) -> bool {
-    let _waits = leave::show_exit();
+fn await_all_ends(links: &'static Links) -> bool {
+    let Links { job, area, .. } = links;
+    let _waits = leave::show_exit(links);
 
     // Each PE is counted once for each end. Every earlier end was a barrier, so all were counted.
     let all = u64::from(job.n_pes) * lock(&ENDS).counted;
 
     let deadline = Instant::now() + grace(job);
-    while ends_of_all() < all {
+    while ends_of_all(area) < all {
         if Instant::now() > deadline {
             return false;
         }
@@ -155,8 +156,7 @@ fn await_all_ends(job: &Job) -> bool {
 }
 
 /// Returns the number of ends that PE 0 has counted, of all PEs.
-fn ends_of_all() -> u64 {
-    let area = flags::area();
+fn ends_of_all(area: &FlagArea) -> u64 {
     let CounterPair { by_cpu, by_network } = area.areas().exits();
     let mut ends = 0;
     for counter in [by_cpu, by_network] {

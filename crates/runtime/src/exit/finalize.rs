@@ -3,19 +3,19 @@
 
 use super::{at_exit, leave};
 use crate::api::{ctx, lock};
-use crate::coll::{collectives, requests};
+use crate::coll::collectives;
+use crate::own_pe::{self, OwnPe};
 use crate::reports::{job_trace, statistics};
-use crate::teams::{active_set, registry};
+use crate::teams::registry;
 use core::ffi::c_int;
-use rushmem_communication::access::endpoints::{self, endpoints};
-use rushmem_communication::net::{flags, network};
+use rushmem_communication::links::Links;
 use rushmem_communication::observers::races;
 use rushmem_communication::status;
 use rushmem_communication::sync::{finalizing, word_tasks};
 use rushmem_explain::status::{AwaitedObject, Stage};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{self, Call, call, fail};
-use rushmem_pe::job::{self, Job, caller, mpi};
+use rushmem_pe::job::{self, caller, mpi};
 use rushmem_pe::memory::{address, checks};
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
@@ -30,59 +30,61 @@ pub fn finalize(call: Call) {
         return;
     }
 
-    let job = job::require(call);
+    let pe = own_pe::require(call);
+    let job = pe.job();
     caller::check_finalizer(call, job);
     if process::job_has_ended() {
-        end_init_and_report(call, job);
+        end_init_and_report(pe, call);
     } else if process::inits() == 1 {
-        close(call, job);
-        end_init_and_report(call, job);
+        close(pe, call);
+        end_init_and_report(pe, call);
     } else {
-        synchronize(job);
+        synchronize(pe);
         process::decrement_inits();
     }
 }
 
 /// Ends an init, and reports to the launcher that this PE has finalized.
-fn end_init_and_report(call: Call, job: &Job) {
+fn end_init_and_report(pe: &OwnPe, call: Call) {
     process::decrement_inits();
-    status::enter(Stage::Finalized);
-    if let Err(error) = job.session().report_finalize() {
+    status::enter(pe.links, Stage::Finalized);
+    if let Err(error) = pe.job().session().report_finalize() {
         fail!(call, "{error}");
     }
 }
 
 /// Closes the library on all PEs.
-fn close(call: Call, job: &Job) {
+fn close(pe: &'static OwnPe, call: Call) {
+    let job = pe.job();
     // Encoded here, so that the counters do not include what finalize itself does.
-    let counters = statistics::encode(job);
+    let counters = statistics::encode(pe.links);
 
-    at_exit::count_end();
+    at_exit::count_end(&pe.links.area);
     at_exit::forget_due();
     mpi::warn_if_alone(job);
 
     // What the program has left: requests, tasks, locks, and overwritten guards of blocks.
-    requests::complete_all(call, job);
-    word_tasks::forget();
-    lock::finalize(call);
+    pe.requests.complete_all(call);
+    word_tasks::forget(pe.links);
+    lock::finalize(pe, call);
     checks::check_all_guards(call, job);
 
-    synchronize(job);
+    synchronize(pe);
 
     // Behind the barrier, since by then every PE has made all its operations.
     races::close();
     if let Some(counters) = counters {
-        statistics::report(call, job, counters);
+        statistics::report(pe, call, counters);
     }
-    job_trace::finish(call, job);
-    ctx::destroy_of(call, None);
+    job_trace::finish(pe, call);
+    ctx::destroy_of(pe, call, None);
     rushmem_system::log::debug!("every PE finalizes");
 
-    if network::is_open() {
-        close_network(call, job);
+    if pe.links.network.is_open() {
+        close_network(pe.links, call);
     }
-    active_set::clear();
-    registry::teams().clear();
+    pe.kept.clear();
+    pe.teams.clear(&pe.slots);
     address::close();
     *job.allocator() = None;
     checks::forget_blocks();
@@ -90,30 +92,31 @@ fn close(call: Call, job: &Job) {
 }
 
 /// Waits until all PEs have called finalize.
-fn synchronize(job: &Job) {
+fn synchronize(pe: &'static OwnPe) {
+    let links = pe.links;
     // PEs that wait for this one elsewhere see that it is in finalize. They read the status once
     // they have seen the number that `enter` releases, so the status is written first.
-    status::set_finalizing(Some(registry::entered_collectives()));
-    finalizing::enter(job, flags::area());
+    status::set_finalizing(links, Some(registry::entered_collectives(&pe.teams)));
+    finalizing::enter(&links.job, &links.area);
 
     // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
     // may finalize by another routine, so all use this name.
-    collectives::finalize(call!("shmem_finalize"));
-    status::set_finalizing(None);
+    collectives::finalize(pe, call!("shmem_finalize"));
+    status::set_finalizing(links, None);
 }
 
 /// Closes the network once no PE has operations in flight. A PE must not close it while others have
 /// operations on its memory, for example on the flags of the barrier of finalize.
-fn close_network(call: Call, job: &Job) {
-    endpoints().complete(call);
+fn close_network(links: &'static Links, call: Call) {
+    links.endpoints.complete(call);
 
-    let waits = status::show(nanoseconds(), call, AwaitedObject::Exit);
-    if let Err(error) = job.session().barrier() {
+    let waits = status::show(links, nanoseconds(), call, AwaitedObject::Exit);
+    if let Err(error) = links.job.session().barrier() {
         fail!(call, "{error}");
     }
     drop(waits);
 
-    endpoints::close();
+    links.close_network();
 }
 
 /// Returns the number of inits that no finalize has matched; `None` if a finalize would not wait

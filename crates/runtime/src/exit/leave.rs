@@ -11,13 +11,11 @@
 
 use core::ffi::{c_int, c_void};
 use rushmem_bootstrap::UnmatchedInits;
-use rushmem_communication::access::endpoints::{self, endpoints};
-use rushmem_communication::net::{flags, network};
+use rushmem_communication::links::{self, Links};
 use rushmem_communication::status::{self, ShownWait};
 use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::call;
 use rushmem_pe::call::warning::warning;
-use rushmem_pe::job::{self, Job};
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +64,8 @@ pub(crate) fn at_exit() {
 }
 
 extern "C" fn leave(status: c_int, _: *mut c_void) {
-    let Some(job) = job::known() else { return };
+    let Some(links) = links::known() else { return };
+    let job = &links.job;
     if is_exiting() || !process::is_this_process() {
         return;
     }
@@ -80,8 +79,8 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         return;
     }
 
-    if status == 0 && await_all_exits(job) {
-        end_unfinalized(job);
+    if status == 0 && await_all_exits(links) {
+        end_unfinalized(links);
         return;
     }
 
@@ -97,24 +96,24 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
 }
 
 /// Adds to the status that this PE waits at its exit.
-pub(super) fn show_exit() -> ShownWait {
-    status::show(nanoseconds(), call!("exit"), AwaitedObject::Leaving)
+pub(super) fn show_exit(links: &'static Links) -> ShownWait {
+    status::show(links, nanoseconds(), call!("exit"), AwaitedObject::Leaving)
 }
 
 /// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`].
 /// The operations of this PE are then complete.
-fn await_all_exits(job: &'static Job) -> bool {
-    let _waits = show_exit();
+fn await_all_exits(links: &'static Links) -> bool {
+    let _waits = show_exit(links);
 
     // In another thread, since a barrier has no time limit. After the limit nothing waits for that
     // thread, which ends with the process.
     let (sender, receiver) = mpsc::channel();
     let started = thread::Builder::new().spawn(move || {
-        if network::is_open() {
-            endpoints().complete(call!("exit"));
+        if links.network.is_open() {
+            links.endpoints.complete(call!("exit"));
         }
         // This fails after the limit, when there is no receiver.
-        let _ = sender.send(job.session().barrier().is_ok());
+        let _ = sender.send(links.job.session().barrier().is_ok());
     });
     started.is_ok() && receiver.recv_timeout(LIMIT) == Ok(true)
 }
@@ -122,11 +121,11 @@ fn await_all_exits(job: &'static Job) -> bool {
 /// Reports to the launcher that this exit is not a failure. The library stays initialized: a later
 /// exit handler of the program may call finalize, which must not wait for the other PEs, since they
 /// may have ended.
-fn end_unfinalized(job: &Job) {
+fn end_unfinalized(links: &Links) {
+    let Links { job, area, .. } = links;
     process::set_job_ended();
-    endpoints::close();
+    links.close_network();
 
-    let area = flags::area();
     let finalizes = area.flag(area.areas().finalizes());
     let inits = UnmatchedInits {
         inits: finalizes + u64::from(process::inits()),

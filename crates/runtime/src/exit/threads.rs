@@ -89,7 +89,7 @@ unsafe extern "C" fn initializer_ends(_: *mut c_void) {
     // This is the first thread. While a transport needs it, it waits here itself, at the longest
     // until the last finalize. Another thread that waits does not replace it.
     if own_number() == std::process::id() {
-        exit_after_the_last(network::needs_first_thread);
+        exit_after_the_last(|| network::of_process().needs_first_thread());
     }
 
     // One thread that waits is enough, whichever initializer ends first. Relaxed, since the flag

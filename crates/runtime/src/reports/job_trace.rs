@@ -3,8 +3,9 @@
 //! that would take too long.
 
 use crate::coll::collectives::{barrier_all, gather_words};
-use crate::teams::registry::teams;
-use rushmem_communication::net::flags;
+use crate::own_pe::OwnPe;
+use rushmem_communication::links::Links;
+use rushmem_communication::net::flags::FlagArea;
 use rushmem_communication::observers::trace::{self, Ring};
 use rushmem_communication::observers::{self, Observer};
 use rushmem_communication::sync::waits::{self, Pauses};
@@ -44,7 +45,8 @@ const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / ASKER_BYTES;
 
 /// Starts recording if `SHMEM_TRACE` is set, in the first init. The first init after the last
 /// finalize continues the same ring.
-pub(crate) fn start(call: Call, job: &Job) {
+pub(crate) fn start(pe: &'static OwnPe, call: Call) {
+    let job = pe.job();
     let Some(directory) = &job.settings.trace else {
         return;
     };
@@ -52,7 +54,7 @@ pub(crate) fn start(call: Call, job: &Job) {
     // The number, which PE 0 chooses, distinguishes the files of this job from others in the
     // directory. It contains the process number, since two jobs may start at the same time.
     let own_number = u64::from(std::process::id()) << 40 ^ nanoseconds();
-    let number = gather_words(call, teams().world(), own_number)[0];
+    let number = gather_words(pe, call, pe.teams.world(), own_number)[0];
 
     let ring = match trace::get() {
         Some(ring) => ring,
@@ -66,7 +68,7 @@ pub(crate) fn start(call: Call, job: &Job) {
         },
     };
 
-    ring.set_clock(false, clock_offset(call, job));
+    ring.set_clock(false, clock_offset(pe, call));
     observers::add(Observer::Trace);
 }
 
@@ -121,17 +123,18 @@ fn or_remove<T>(file: &Path, complete: impl FnOnce() -> io::Result<T>) -> io::Re
 
 /// Ends the trace of this PE. All PEs call this; PE 0 writes the trace of the job if it has at most
 /// [`MAX_RECORDS`] records, and otherwise says how to get it.
-pub(crate) fn finish(call: Call, job: &Job) {
+pub(crate) fn finish(pe: &'static OwnPe, call: Call) {
+    let job = pe.job();
     let (Some(directory), Some(ring)) = (&job.settings.trace, trace::get()) else {
         return;
     };
     observers::remove(Observer::Trace);
-    ring.set_clock(true, clock_offset(call, job));
+    ring.set_clock(true, clock_offset(pe, call));
     trace::await_places();
 
     // The gathers also synchronize: all files are complete afterwards.
-    let records = gather_words(call, teams().world(), ring.n_records());
-    let dropped = gather_words(call, teams().world(), ring.n_dropped());
+    let records = gather_words(pe, call, pe.teams.world(), ring.n_records());
+    let dropped = gather_words(pe, call, pe.teams.world(), ring.n_dropped());
     if job.me != Pe(0) {
         return;
     }
@@ -188,7 +191,8 @@ fn write(directory: &Path, file: &Path, ring: &Ring) -> Result<u32, String> {
 /// machine of PE 0. On each other machine the first PE asks PE 0 many times. The fastest exchange
 /// is used, and PE 0 is assumed to have read its clock in the middle of it, so that the error is at
 /// most half of its duration.
-fn clock_offset(call: Call, job: &Job) -> i64 {
+fn clock_offset(pe: &'static OwnPe, call: Call) -> i64 {
+    let job = pe.job();
     let machines = job.session().nodes().clone();
     if machines.n_nodes() == 1 {
         return 0;
@@ -202,25 +206,26 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
         }
     }
 
+    let area = &pe.links.area;
     // If there are more askers than the receive buffer has room for, they ask in several turns.
     let mut offset = 0;
     for askers in askers.chunks(MAX_ASKERS) {
         for place in 0..askers.len() {
-            flags::area().write_own(words_of_asker(place), &[0; ASKER_BYTES / WORD]);
+            area.write_own(words_of_asker(area, place), &[0; ASKER_BYTES / WORD]);
         }
         // No PE asks before the words are cleared.
-        barrier_all(call);
+        barrier_all((pe, call));
 
         if job.me == Pe(0) {
-            answer(askers.len());
+            answer(pe.links, askers.len());
         } else if let Some(place) = askers.iter().position(|&pe| pe == job.me.0) {
-            offset = ask(words_of_asker(place));
+            offset = ask(area, words_of_asker(area, place));
         }
         // The askers of the next turn use the same words.
-        barrier_all(call);
+        barrier_all((pe, call));
     }
 
-    let offsets = gather_words(call, teams().world(), offset.cast_unsigned());
+    let offsets = gather_words(pe, call, pe.teams.world(), offset.cast_unsigned());
     match machines.members(machines.node_of(job.me.0)).next() {
         Some(asker) => offsets[asker as usize].cast_signed(),
         None => 0,
@@ -229,15 +234,17 @@ fn clock_offset(call: Call, job: &Job) -> i64 {
 
 /// Returns the offset in the internal area of the words of an asker, by its place in the turn. They
 /// are in a receive buffer, which is only in use during collectives.
-fn words_of_asker(place: usize) -> usize {
-    flags::area().areas().packed(0) + place * ASKER_BYTES
+fn words_of_asker(area: &FlagArea, place: usize) -> usize {
+    area.areas().packed(0) + place * ASKER_BYTES
 }
 
 /// Answers questions with the time of this PE, until each of the askers of this turn has asked its
 /// last question.
-fn answer(n_askers: usize) {
-    let area = flags::area();
-    let mut unfinished: Vec<usize> = (0..n_askers).map(words_of_asker).collect();
+fn answer(links: &Links, n_askers: usize) {
+    let area = &links.area;
+    let mut unfinished: Vec<usize> = (0..n_askers)
+        .map(|place| words_of_asker(area, place))
+        .collect();
 
     let mut answer_all = || {
         unfinished.retain(|&words| {
@@ -251,12 +258,12 @@ fn answer(n_askers: usize) {
         });
         unfinished.is_empty()
     };
-    while !waits::test(&mut answer_all) {}
+    while !waits::test(links, &mut answer_all) {}
 }
 
 /// Asks PE 0 for its time, by the words at this offset of its internal area. Returns the number of
 /// nanoseconds to add to this PE's clock for the clock of PE 0.
-fn ask(words: usize) -> i64 {
+fn ask(area: &FlagArea, words: usize) -> i64 {
     let mut fastest = u64::MAX;
     let mut ahead = 0;
     for question in 1..=QUESTIONS {
@@ -264,7 +271,7 @@ fn ask(words: usize) -> i64 {
             before,
             after,
             answer,
-        } = ask_once(words, question);
+        } = ask_once(area, words, question);
 
         let duration = after - before;
         if duration < fastest {
@@ -285,8 +292,7 @@ struct Exchange {
     answer: u64,
 }
 
-fn ask_once(words: usize, question: u64) -> Exchange {
-    let area = flags::area();
+fn ask_once(area: &FlagArea, words: usize, question: u64) -> Exchange {
     // The first pauses are short beside an exchange. The later ones keep the first PEs of all nodes
     // from loading PE 0 with reads until it answers.
     let mut pauses = Pauses::begin();

@@ -2,9 +2,9 @@
 //! all PEs, and prints a table or writes a JSON file.
 
 use crate::coll::collectives;
-use crate::teams::registry;
+use crate::own_pe::OwnPe;
+use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::CopyBetweenPes;
-use rushmem_communication::net::{flags, network};
 use rushmem_communication::observers::counters::{self, ContextCounters, Counters, Tally};
 use rushmem_communication::observers::{self, AccessKind, CallKind, Observer};
 use rushmem_pe::call::warning::warning;
@@ -50,14 +50,15 @@ pub(crate) fn start(call: Call, job: &Job) {
 }
 
 /// Returns the encoded counters of this PE; `None` if it does not count.
-pub(crate) fn encode(job: &Job) -> Option<Vec<u8>> {
-    let own = PeStatistics::new(job, counters::get()?);
+pub(crate) fn encode(links: &Links) -> Option<Vec<u8>> {
+    let own = PeStatistics::new(links, counters::get()?);
     Some(codec::encode(&own))
 }
 
 /// Gathers the counters of all PEs and prints or writes them on PE 0. All PEs call this.
-pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
-    let encoded = gather(call, job, own);
+pub(crate) fn report(pe: &'static OwnPe, call: Call, own: Vec<u8>) {
+    let job = pe.job();
+    let encoded = gather(pe, call, own);
     if job.me != Pe(0) {
         return;
     }
@@ -88,14 +89,19 @@ pub(crate) fn report(call: Call, job: &Job, own: Vec<u8>) {
 /// Gathers the bytes of each PE on PE 0, which reads them from a receive buffer of that PE: receive
 /// buffers are only in use during collectives. On the other PEs the elements of the result are
 /// empty.
-fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
+fn gather(pe: &'static OwnPe, call: Call, own: Vec<u8>) -> Vec<Vec<u8>> {
+    let Links {
+        job,
+        area,
+        endpoints,
+        ..
+    } = pe.links;
     if job.n_pes == 1 {
         return vec![own];
     }
 
-    let lengths = collectives::gather_words(call, registry::teams().world(), own.len() as u64);
+    let lengths = collectives::gather_words(pe, call, pe.teams.world(), own.len() as u64);
     let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
-    let area = flags::area();
     let receive_buffer = area.range(area.areas().packed(0), MIN_RECEIVE_BUFFER);
     let mut all = vec![Vec::new(); lengths.len()];
 
@@ -104,17 +110,21 @@ fn gather(call: Call, job: &Job, own: Vec<u8>) -> Vec<Vec<u8>> {
     for start in (0..longest).step_by(MIN_RECEIVE_BUFFER) {
         let shown = round_of(own.len(), start);
         receive_buffer.part(0, shown.len()).write(&own[shown]);
-        collectives::barrier_all(call);
+        collectives::barrier_all((pe, call));
 
         if job.me == Pe(0) {
             for (pe, &length) in lengths.iter().enumerate() {
                 let nbytes = round_of(length as usize, start).len();
-                all[pe].extend(receive_buffer.part(0, nbytes).read(Pe(pe as u32)));
+                all[pe].extend(
+                    receive_buffer
+                        .part(0, nbytes)
+                        .read(endpoints, Pe(pe as u32)),
+                );
             }
         }
 
         // The next part overwrites this one, which PE 0 must have read.
-        collectives::barrier_all(call);
+        collectives::barrier_all((pe, call));
     }
     all
 }
@@ -182,7 +192,8 @@ struct JobStatistics {
 const VERSION: u32 = 1;
 
 impl PeStatistics {
-    fn new(job: &Job, counters: &Counters) -> PeStatistics {
+    fn new(links: &Links, counters: &Counters) -> PeStatistics {
+        let job = &links.job;
         let mut calls = BTreeMap::new();
         for (name, tally) in CallKind::NAMES.iter().zip(&counters.calls) {
             let (n_calls, nanoseconds) = tally.read();
@@ -213,7 +224,7 @@ impl PeStatistics {
         }
 
         let mut network = BTreeMap::new();
-        if let Some(activity) = network::activity() {
+        if let Some(activity) = links.network.activity() {
             for (name, n) in activity.by_name() {
                 if n > 0 {
                     network.insert(name.to_owned(), n);

@@ -38,5 +38,5 @@ extern "C" fn in_child() {
     }
     process::become_child();
     address::close();
-    network::refuse_calls();
+    network::of_process().refuse_calls();
 }

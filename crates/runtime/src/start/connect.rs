@@ -49,7 +49,7 @@ pub(crate) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
 
     address::set_atomics_by_network(!connected.transport.caps().amos_compose_with_cpu);
     endpoints().set_of_library(connected.endpoint);
-    network::open(connected.transport);
+    network::of_process().open(connected.transport);
     path::record(job, Some(negotiation.chosen(&connected.executor)));
 
     if job.me == Pe(0) {

@@ -7,9 +7,10 @@ use super::{connect, join};
 use crate::coll::collectives::barrier_all;
 use crate::diagnosis::{crash, polling_calls, watchdog};
 use crate::exit::{at_exit, finalize, threads};
+use crate::own_pe::{self, OwnPe};
 use crate::reports::{job_trace, statistics};
 use core::ffi::c_int;
-use rushmem_communication::net::flags;
+use rushmem_communication::links::Links;
 use rushmem_communication::observers::races;
 use rushmem_communication::observers::{self, Observer, writes};
 use rushmem_communication::status::{self, machine};
@@ -96,12 +97,13 @@ fn enter(
     }
 
     process::set_starting(true);
-    let job = threads::record_threads(|| open(call, providers, thread_level, by_id));
+    let pe = threads::record_threads(|| open(call, providers, thread_level, by_id));
+    let job = pe.job();
     thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
 
-    let is_recorded = add_observers(call, job);
+    let is_recorded = add_observers(call, pe.links);
     if is_recorded {
-        status::locate_waits();
+        status::locate_waits(pe.links);
     }
 
     // After `open`, which decides whether the network carries out atomic operations.
@@ -115,20 +117,21 @@ fn enter(
 
     // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
     // may initialize by another routine, so all use this name.
-    barrier_all(call!("shmem_init"));
+    barrier_all((pe, call!("shmem_init")));
     mpi::warn_if_alone(job);
-    status::enter(Stage::Initialized);
+    status::enter(pe.links, Stage::Initialized);
 
     // After the barrier, which is neither counted nor traced.
     statistics::start(call, job);
-    job_trace::start(call, job);
+    job_trace::start(pe, call);
     process::set_starting(false);
     job
 }
 
 /// Adds the observers that the settings and the program request, except those of the statistics and
 /// the trace, which start later. Returns true if any observer but the checks sees accesses.
-fn add_observers(call: Call, job: &Job) -> bool {
+fn add_observers(call: Call, links: &'static Links) -> bool {
+    let job = &links.job;
     let settings = &job.settings;
     if settings.checks() {
         observers::add(Observer::Checks);
@@ -140,7 +143,7 @@ fn add_observers(call: Call, job: &Job) -> bool {
 
     let records_writes = writes::are_wanted(settings);
     if records_writes {
-        writes::start(flags::area().writes());
+        writes::start(links.area.writes());
         observers::add(Observer::Writes);
     }
 
@@ -159,14 +162,14 @@ fn open(
     providers: &[Provider],
     thread_level: c_int,
     by_id: Option<&ById>,
-) -> &'static Job {
-    let job = match job::known() {
-        Some(job) => {
-            status::enter(Stage::Starting);
-            if let Err(error) = job.session().report_resumption() {
+) -> &'static OwnPe {
+    let pe = match own_pe::known() {
+        Some(pe) => {
+            status::enter(pe.links, Stage::Starting);
+            if let Err(error) = pe.job().session().report_resumption() {
                 fail!(call, "{error}");
             }
-            job
+            pe
         }
         None => {
             // The static data of a process without a launcher were not moved before main. They are
@@ -174,13 +177,14 @@ fn open(
             if by_id.is_some() {
                 statics::move_now();
             }
-            let job = job::set(join::join(call, providers, thread_level, by_id));
-            machine::begin(job);
+            let pe = join::join(call, providers, thread_level, by_id);
+            machine::begin(pe.links);
             polling_calls::begin();
-            watchdog::start(job);
-            job
+            watchdog::start(pe.job());
+            pe
         }
     };
+    let job = pe.job();
 
     let layout = job.memory.layout();
     // SAFETY: the heap is mapped for the life of the process. The last finalize has dropped its
@@ -195,5 +199,5 @@ fn open(
     connect::connect(call, job, providers);
     // After the libraries of transports have installed their handlers.
     crash::install_for(job, call);
-    job
+    pe
 }

@@ -11,12 +11,15 @@ use super::record::{self, StartupRecord};
 use super::{algorithm_table, child, locality, mistakes};
 use crate::build::Build;
 use crate::exit::leave;
-use crate::teams::registry::{self, Teams};
+use crate::own_pe::{self, OwnPe};
 use core::ffi::c_int;
 use rushmem_bootstrap::{JobSession, Joining, NodeMap, Protocol, Records};
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_collectives::receive_buffer;
-use rushmem_communication::net::flags::{self, FlagArea};
+use rushmem_communication::access::endpoints::endpoints;
+use rushmem_communication::links::Links;
+use rushmem_communication::net::flags::FlagArea;
+use rushmem_communication::net::network;
 use rushmem_communication::status;
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::statics::PeerStatics;
@@ -27,14 +30,14 @@ use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::digest::{digest, digest_of_bytes};
 use rushmem_pe::job::members::Members;
 use rushmem_pe::job::{CurrentTable, Job};
-use rushmem_pe::memory::address::{self, Deltas};
+use rushmem_pe::memory::address::{self, Deltas, Images};
 use rushmem_pe::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
 use rushmem_pe::memory::{huge_pages, shortage, statics};
 use rushmem_pe::process;
 use rushmem_pe::settings::{self, Settings, Statistics, VirtualNodes};
 use rushmem_system::codec::{decode, encode};
 use rushmem_transport::progress::cpu_sharing;
-use rushmem_transport::{Directory, Pe, Provider};
+use rushmem_transport::{Directory, Pe, Provider, Segment};
 use std::convert::Infallible;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Mutex;
@@ -46,13 +49,13 @@ pub(super) fn join(
     providers: &[Provider],
     thread_level: c_int,
     by_id: Option<&ById>,
-) -> Job {
+) -> &'static OwnPe {
     identify(call, providers, thread_level, by_id)
         .exchange()
         .agree()
         .map()
         .publish()
-        .job()
+        .into_pe()
 }
 
 /// A PE that knows its number, its settings and who shares memory with whom.
@@ -330,7 +333,7 @@ impl Identified {
 
     /// Makes the memory of this node's PEs known to accesses. Returns the distances of their heaps
     /// from the heap of this PE.
-    fn publish_deltas(&self, memory: &NodeMemory) -> Deltas {
+    fn publish_deltas(&self, memory: &NodeMemory) -> [Deltas; 2] {
         let node = self.nodes.node_of(self.me.0);
         let mut heap_deltas = Vec::new();
         let mut statics_deltas = Vec::new();
@@ -347,9 +350,9 @@ impl Identified {
             }
         }
 
-        let heap_deltas = Deltas::new(heap_deltas.into_iter());
-        address::publish(heap_deltas, Deltas::new(statics_deltas.into_iter()));
-        heap_deltas
+        let deltas = [heap_deltas, statics_deltas].map(|deltas| Deltas::new(deltas.into_iter()));
+        address::publish(deltas[0], deltas[1]);
+        deltas
     }
 
     /// Returns the number of CPUs that the PEs of a machine may use together.
@@ -559,7 +562,7 @@ impl Mapped {
             has_equal_heap_addresses,
             records,
         } = self;
-        let heap_deltas = pe.publish_deltas(memory);
+        let deltas = pe.publish_deltas(memory);
 
         let nodes = &pe.nodes;
         let has_statics_apart = has_statics_apart(nodes, &records);
@@ -590,20 +593,15 @@ impl Mapped {
             "joined the job"
         );
 
-        let areas = pe.areas;
-        flags::set(FlagArea::new(memory, areas, heap_deltas));
-        status::begin();
-
-        // `oshrun` reads the statuses in the memory of the node, where the slices of the PEs are
-        // `stride` bytes apart.
-        let in_slice = memory.internal().addr() - memory.heap().addr() + areas.status();
-        let stride = memory.layout().stride() as u64;
-        if let Err(error) = pe.session.report_statuses(stride, in_slice as u64) {
-            fail!(pe.call, "{error}");
-        }
+        let area = FlagArea::new(memory, pe.areas, deltas[0], endpoints());
         Published {
             identified: pe,
             memory,
+            area,
+            images: [
+                Images::leak(Segment::Heap, deltas[0]),
+                Images::leak(Segment::Static, deltas[1]),
+            ],
             has_equal_heap_addresses,
             records,
         }
@@ -614,17 +612,21 @@ impl Mapped {
 struct Published {
     identified: Identified,
     memory: &'static NodeMemory,
+    area: FlagArea,
+    images: [&'static Images; 2],
     has_equal_heap_addresses: bool,
     records: Records<StartupRecord>,
 }
 
 impl Published {
-    /// Creates the description of the job and the predefined teams.
-    fn job(self) -> Job {
+    /// Creates the PE: the description of its job, its links and the predefined teams.
+    fn into_pe(self) -> &'static OwnPe {
         rushmem_system::log::debug!("start: describes the job");
         let Published {
             identified: mut pe,
             memory,
+            area,
+            images,
             has_equal_heap_addresses,
             records,
         } = self;
@@ -659,7 +661,6 @@ impl Published {
             node_members(&pe.nodes, me),
             node_members(&pe.machines, me),
         ];
-        registry::set(Teams::new(me, &pe.nodes, predefined));
 
         let own = &records[me.0];
         let has_equal_constants = records
@@ -668,12 +669,14 @@ impl Published {
         let is_on_one_stack = records
             .position(|record| record.stack != own.stack)
             .is_none();
-        Job {
+        let job = Job {
             me,
             n_pes,
             has_statics_apart: has_statics_apart(&pe.nodes, &records),
             is_alone_on_node: pe.nodes.size(pe.nodes.node_of(me.0)) == 1,
             nodes: pe.nodes,
+            map: address::of_process(),
+            images,
             memory,
             allocator: Mutex::new(None),
             cpus_per_pe,
@@ -688,7 +691,25 @@ impl Published {
             settings: pe.settings,
             algorithms: CurrentTable::new(pe.algorithms),
             session: Mutex::new(pe.session),
+        };
+
+        let own = OwnPe::new(
+            Links::new(job, area, network::of_process(), endpoints()),
+            predefined,
+        );
+        own_pe::set(own);
+        status::begin(own.links);
+
+        // `oshrun` reads the statuses in the memory of the node, where the slices of the PEs are
+        // `stride` bytes apart.
+        let status = own.links.area.areas().status();
+        let in_slice = memory.internal().addr() - memory.heap().addr() + status;
+        let stride = memory.layout().stride() as u64;
+        let reported = own.job().session().report_statuses(stride, in_slice as u64);
+        if let Err(error) = reported {
+            fail!(pe.call, "{error}");
         }
+        own
     }
 }
 

@@ -9,68 +9,57 @@
 //! mistake that works here is a warning, since with other libraries the program may hang or get
 //! wrong data.
 
+pub(crate) mod kept;
+
 use crate::coll::same_collective;
 use crate::message_purpose::MessagePurpose;
+use crate::own_pe::OwnPe;
 use crate::teams::agreement::{Agreed, AgreementRequest, agree};
-use crate::teams::registry::{self, HeldTeam, teams};
+use crate::teams::checked_group::CheckedGroup;
+use crate::teams::registry::HeldTeam;
 use crate::teams::team::{Name, NewTeam, Team, TeamConfig};
 use core::ffi::{c_int, c_long};
+use kept::ActiveSetKey;
 use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_SYNC_VALUE;
 use rushmem_pe::digest::digest;
+use rushmem_pe::job::Job;
 use rushmem_pe::job::caller::{self, warn_once};
 use rushmem_pe::job::members::Members;
-use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::address;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
 use rushmem_pe::memory::range;
 use rushmem_pe::memory::statics;
-use rushmem_system::lock::{lock, read, write};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+use rushmem_system::lock::lock;
+use std::sync::Mutex;
 
 /// Maximum number of active sets whose teams a PE keeps: half of the slots, which leaves the other
 /// half to the teams of the program.
 const MAX_KEPT: usize = TEAM_SLOTS / 2;
 
-/// The key of a team: two calls with the same key use the same team.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ActiveSetKey {
-    /// `PE_start`, `logPE_stride` and `PE_size`.
-    triplet: [c_int; 3],
-    /// The address of pSync in this process, if several threads may call at once.
-    psync: Option<usize>,
-}
-
-/// The teams that are kept, which are also in the registry.
-static KEPT: RwLock<BTreeMap<ActiveSetKey, Arc<Team>>> = RwLock::new(BTreeMap::new());
-
 /// Returns the team of an active set. If the members have not kept one, they agree on a new one.
-pub(crate) fn find_or_make(call: Call, triplet: [c_int; 3], psync: *const c_long) -> HeldTeam {
-    let job = job::require(call);
+pub(crate) fn find_or_make(
+    pe: &'static OwnPe,
+    call: Call,
+    triplet: [c_int; 3],
+    psync: *const c_long,
+) -> HeldTeam {
+    let job = pe.job();
     let key = ActiveSetKey {
         triplet,
         psync: job.has_threads_somewhere.then(|| psync.addr()),
     };
-    let kept = read(&KEPT).get(&key).cloned();
+    let kept = pe.kept.get(key);
     match kept {
         Some(team) => HeldTeam::Counted(team),
-        None => make(call, job, key, psync),
+        None => make(pe, call, key, psync),
     }
 }
 
-/// Forgets the teams that were kept, in finalize.
-pub(crate) fn clear() {
-    kept().clear();
-}
-
-fn kept() -> RwLockWriteGuard<'static, BTreeMap<ActiveSetKey, Arc<Team>>> {
-    write(&KEPT)
-}
-
 /// Agrees with the other members on a team, and keeps it if all of them can.
-fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
+fn make(pe: &'static OwnPe, call: Call, key: ActiveSetKey, psync: *const c_long) -> HeldTeam {
+    let job = pe.job();
     let name = Name::ActiveSet(key.triplet);
     let members = members(call, job, key.triplet);
     let tag = tag(call, key, psync);
@@ -82,18 +71,25 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
     };
 
     if job.settings.checks() {
-        let group = registry::checked_active_set(key.triplet);
-        same_collective::require(&new, job, &members, tag, group, &[]);
+        let group = CheckedGroup::of_active_set(key.triplet);
+        same_collective::require(pe.links, &pe.teams, &new, &members, tag, group, &[]);
     }
 
     let request = AgreementRequest {
         tag,
         arguments: 0,
         able: true,
-        keeps: kept().len() < MAX_KEPT,
+        keeps: pe.kept.write().len() < MAX_KEPT,
         count: 1,
     };
-    match agree(call, &|pe| new.describe(Some(pe)), job, &members, request) {
+    match agree(
+        pe.links,
+        &pe.slots,
+        call,
+        &|pe| new.describe(Some(pe)),
+        &members,
+        request,
+    ) {
         Agreed::Slots {
             slots,
             generation,
@@ -101,15 +97,15 @@ fn make(call: Call, job: &Job, key: ActiveSetKey, psync: *const c_long) -> HeldT
         } => {
             let slot = slots[0];
             let config = TeamConfig::default();
-            let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
+            let team = Team::new(pe.links, name, slot, generation, members, config);
 
             // All members decide alike: none keeps a team that another one ends with the call.
             if !all_keep {
-                return HeldTeam::OfCall(Box::new(team));
+                return HeldTeam::OfCall(Box::new((team, &pe.slots)));
             }
-            let handle = teams().insert(team);
-            let team = teams().get(handle).expect("it was just made");
-            kept().insert(key, team.clone());
+            let handle = pe.teams.insert(job, team);
+            let team = pe.teams.get(handle).expect("it was just made");
+            pe.kept.write().insert(key, team.clone());
             HeldTeam::Counted(team)
         }
         Agreed::Elsewhere(peer) => fail!(
@@ -219,12 +215,13 @@ impl PsyncUse {
     /// with an error if pSync is neither symmetric nor a static variable of a library; the value of
     /// the latter is not read.
     pub(crate) fn begin(
+        pe: &OwnPe,
         call: Call,
         triplet: [c_int; 3],
         psync: *const c_long,
         used_for: PsyncPurpose,
     ) -> Option<PsyncUse> {
-        let job = job::require(call);
+        let job = pe.job();
         if !job.settings.checks() {
             return None;
         }
@@ -253,7 +250,7 @@ impl PsyncUse {
         let nbytes = size_of::<c_long>();
         let is_symmetric = address::locate(new.psync, nbytes).is_some();
         let has_other_value = is_symmetric
-            && range::symmetric(call, "pSync", psync.cast(), nbytes).first_word()
+            && range::symmetric(job, call, "pSync", psync.cast(), nbytes).first_word()
                 != SHMEM_SYNC_VALUE as u64;
         if has_other_value {
             warn_once(

@@ -21,17 +21,15 @@
 //! to it.
 
 use rushmem_collectives::{Buffer, Span, Step, recursive_doubling};
-use rushmem_communication::access::endpoints::endpoints;
-use rushmem_communication::net::flags;
-use rushmem_communication::sync::mailbox::{DescribeWait, MailboxMessage, Mailboxes, mailboxes};
+use rushmem_communication::links::Links;
+use rushmem_communication::sync::mailbox::{DescribeWait, MailboxMessage};
 use rushmem_communication::sync::team_signals::GENERATIONS;
 use rushmem_pe::call::{Call, fail};
-use rushmem_pe::job::Job;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::areas::TEAM_SLOTS;
+use rushmem_pe::memory::areas::{Areas, TEAM_SLOTS};
 use rushmem_system::lock::lock;
 use rushmem_transport::Pe;
-use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 /// Slots in one window.
 const WINDOW: usize = 64;
@@ -155,23 +153,11 @@ pub(crate) const FINALIZE: u16 = PREDEFINED as u16;
 /// The number of slots that are never free.
 const TAKEN: u32 = FINALIZE as u32 + 1;
 
-static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
-    // The first sets belong to the predefined teams.
-    let mut receive_buffers = 0;
-    for set in PREDEFINED as usize..flags::area().areas().receive_buffer_sets() {
-        receive_buffers |= 1 << set;
-    }
-    Slots::new(TAKEN, receive_buffers)
-});
-
-/// Returns the slots of this PE.
-pub(crate) fn slots() -> &'static Slots {
-    &SLOTS
-}
-
 /// The slots of a PE that teams can get, and its sets of receive buffers.
+#[derive(Debug)]
 pub(crate) struct Slots(Mutex<SlotState>);
 
+#[derive(Debug)]
 struct SlotState {
     free: [u64; WINDOWS],
     /// True for each window whose slots an agreement in progress has proposed.
@@ -183,6 +169,16 @@ struct SlotState {
 }
 
 impl Slots {
+    /// Creates the slots of a PE that has the predefined teams.
+    pub(crate) fn of_areas(areas: &Areas) -> Slots {
+        // The first sets belong to the predefined teams.
+        let mut receive_buffers = 0;
+        for set in PREDEFINED as usize..areas.receive_buffer_sets() {
+            receive_buffers |= 1 << set;
+        }
+        Slots::new(TAKEN, receive_buffers)
+    }
+
     /// Creates the slots, all of them free but the first `taken`, with these free sets of receive
     /// buffers.
     pub(crate) fn new(taken: u32, receive_buffers: u64) -> Slots {
@@ -294,17 +290,17 @@ fn bits_of(word: u64) -> impl Iterator<Item = u8> {
 /// Agrees on the slots and the generation of new teams with all `members`, each of which calls
 /// this. `describe` describes the waits of the call for a message.
 pub(crate) fn agree(
+    links: &'static Links,
+    slots: &Slots,
     call: Call,
     describe: DescribeWait<'_>,
-    job: &Job,
     members: &Members,
     request: AgreementRequest,
 ) -> Agreed {
-    endpoints().set_call(call);
+    links.endpoints.set_call(call);
     let member = AgreeingMember {
-        job,
-        mailboxes: mailboxes(),
-        slots: slots(),
+        links,
+        slots,
         describe,
     };
     member.agree(members, request)
@@ -312,8 +308,7 @@ pub(crate) fn agree(
 
 /// A PE that makes an agreement.
 struct AgreeingMember<'a> {
-    job: &'a Job,
-    mailboxes: &'a Mailboxes,
+    links: &'static Links,
     slots: &'a Slots,
     describe: DescribeWait<'a>,
 }
@@ -368,12 +363,9 @@ impl AgreeingMember<'_> {
     /// The PE that waits for this one in another agreement.
     fn all_reduce(&self, members: &Members, tag: u64, own: Proposal) -> Result<Proposal, Pe> {
         let AgreeingMember {
-            job,
-            mailboxes,
-            describe,
-            ..
+            links, describe, ..
         } = *self;
-        let me = members.team_pe(job.me).expect("only members agree").0;
+        let me = members.team_pe(links.job.me).expect("only members agree").0;
 
         // The proposals that this PE has received and not combined yet, by the receive buffer to
         // which the plan puts them.
@@ -384,11 +376,11 @@ impl AgreeingMember<'_> {
             match step {
                 Step::Put { peer, to, .. } => {
                     let message = accumulator.message(u64::from(receive_buffer_of(to)));
-                    mailboxes.send(describe, job, members.world_pe(peer.index), tag, &message);
+                    links.send_message(describe, members.world_pe(peer.index), tag, &message);
                 }
                 Step::Wait { peer } => {
                     let peer = members.world_pe(peer.index);
-                    let message = mailboxes.receive(describe, job, peer, tag).ok_or(peer)?;
+                    let message = links.receive_message(describe, peer, tag).ok_or(peer)?;
                     received.push(Received {
                         receive_buffer: message[0],
                         proposal: Proposal::from_message(&message),

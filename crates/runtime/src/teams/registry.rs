@@ -1,21 +1,17 @@
 //! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set`
 //! create and destroy teams.
 
-use crate::coll::same_collective::CheckedGroup;
-use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot};
+use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot, Slots};
 use crate::teams::team::{Name, Split, Team, TeamConfig};
-use core::ffi::c_int;
 use core::ops::Deref;
-use rushmem_bootstrap::NodeMap;
-use rushmem_communication::net::flags;
+use rushmem_communication::links::Links;
 use rushmem_explain::status::{Finalizing, MAX_LISTED};
 use rushmem_pe::call::{Call, fail};
+use rushmem_pe::job::Job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::job::{self, Job};
 use rushmem_system::lock::{read, write};
-use rushmem_transport::Pe;
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// A team that a call uses, which stays valid until this is dropped.
 #[derive(Debug)]
@@ -24,8 +20,9 @@ pub(crate) enum HeldTeam {
     Lasting(&'static Team),
     /// A team of the registry. It may be destroyed while it is held.
     Counted(Arc<Team>),
-    /// The team of an active set that the members do not keep: it ends when this is dropped.
-    OfCall(Box<Team>),
+    /// The team of an active set that the members do not keep: it ends when this is dropped, and
+    /// releases its slot.
+    OfCall(Box<(Team, &'static Slots)>),
 }
 
 impl Deref for HeldTeam {
@@ -36,15 +33,16 @@ impl Deref for HeldTeam {
         match self {
             HeldTeam::Lasting(team) => team,
             HeldTeam::Counted(team) => team,
-            HeldTeam::OfCall(team) => team,
+            HeldTeam::OfCall(of_call) => &of_call.0,
         }
     }
 }
 
 impl Drop for HeldTeam {
     fn drop(&mut self) {
-        if let HeldTeam::OfCall(team) = self {
-            team.retire();
+        if let HeldTeam::OfCall(of_call) = self {
+            let (team, slots) = &**of_call;
+            team.retire(slots);
         }
     }
 }
@@ -57,36 +55,17 @@ pub(crate) struct Teams {
     by_slot: RwLock<Vec<Option<Arc<Team>>>>,
 }
 
-static TEAMS: OnceLock<Teams> = OnceLock::new();
-
-/// Returns the teams of this PE, which exist from the first init on.
-pub(crate) fn teams() -> &'static Teams {
-    TEAMS
-        .get()
-        .expect("the first init sets them before it communicates")
-}
-
-/// Sets the teams of this PE, in the first init.
-pub(crate) fn set(teams: Teams) {
-    // This cannot fail: only the first init joins the job.
-    let _ = TEAMS.set(teams);
-}
-
 impl Teams {
     /// Creates the predefined teams (the world, the PEs that share memory with this one, and the
     /// PEs of its machine) and the team of finalize.
-    pub(crate) fn new(
-        me: Pe,
-        nodes: &NodeMap,
-        predefined: [Members; PREDEFINED as usize],
-    ) -> Teams {
+    pub(crate) fn new(links: &'static Links, predefined: [Members; PREDEFINED as usize]) -> Teams {
         let create = |name, slot, members| {
             let config = TeamConfig::default();
-            Team::new(Name::Fixed(name), slot, 0, members, me, nodes, config)
+            Team::new(links, Name::Fixed(name), slot, 0, members, config)
         };
 
         let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
-        let n_sets = flags::area().areas().receive_buffer_sets();
+        let n_sets = links.area.areas().receive_buffer_sets();
         let mut by_slot = Vec::new();
         for (name, members) in names.into_iter().zip(predefined) {
             // The constant handles of these teams name the slots 0, 1 and 2. The set of receive
@@ -105,7 +84,7 @@ impl Teams {
             number: FINALIZE,
             receive_buffers: None,
         };
-        let finalize = create("finalize", slot, Members::world(nodes.n_pes()));
+        let finalize = create("finalize", slot, Members::world(links.job.n_pes));
 
         Teams {
             world,
@@ -139,6 +118,27 @@ impl Teams {
         Some(team.clone())
     }
 
+    /// Returns the team of a handle. Ends the job with an error if there is none; `argument` is the
+    /// name of the handle in the call.
+    pub(crate) fn find(&'static self, call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
+        if handle == TeamHandle::WORLD {
+            return HeldTeam::Lasting(self.world());
+        }
+        match self.get(handle) {
+            Some(team) => HeldTeam::Counted(team),
+            None if handle == TeamHandle::INVALID => {
+                fail!(
+                    call,
+                    "argument {argument} is SHMEM_TEAM_INVALID; compare the handle before it is used"
+                )
+            }
+            None => fail!(
+                call,
+                "argument {argument} is not a team of this PE: was it destroyed, or never initialized?"
+            ),
+        }
+    }
+
     /// Returns the name of a team for messages, or a clause that says that the team was destroyed.
     pub(crate) fn name(&self, handle: TeamHandle) -> String {
         match self.get(handle) {
@@ -150,7 +150,7 @@ impl Teams {
     /// Adds the team of these members that a split makes, and returns its handle.
     pub(crate) fn add_split_team(
         &self,
-        job: &Job,
+        links: &'static Links,
         split: Split,
         slot: Slot,
         generation: u64,
@@ -158,14 +158,14 @@ impl Teams {
         config: TeamConfig,
     ) -> TeamHandle {
         let name = split.name(&members);
-        let team = Team::new(name, slot, generation, members, job.me, &job.nodes, config);
-        self.insert(team)
+        let team = Team::new(links, name, slot, generation, members, config);
+        self.insert(&links.job, team)
     }
 
-    pub(crate) fn insert(&self, team: Team) -> TeamHandle {
+    pub(crate) fn insert(&self, job: &Job, team: Team) -> TeamHandle {
         let handle = team.handle;
         let slot = team.slot.number as usize;
-        team.log_creation();
+        team.log_creation(job);
 
         let mut teams = write(&self.by_slot);
         if teams.len() <= slot {
@@ -182,60 +182,19 @@ impl Teams {
     }
 
     /// Removes and retires all teams but the predefined ones, also those of active sets.
-    pub(crate) fn clear(&self) {
+    pub(crate) fn clear(&self, slots: &Slots) {
         let mut teams = write(&self.by_slot);
         for team in teams.drain(PREDEFINED as usize..).flatten() {
-            team.retire();
+            team.retire(slots);
         }
-    }
-}
-
-/// Returns the group of a team or active set, for the comparison of collectives.
-pub(crate) fn checked_group(team: &Team) -> CheckedGroup {
-    match team.name {
-        Name::ActiveSet(triplet) => checked_active_set(triplet),
-        _ => CheckedGroup {
-            words: [team.handle.0 as u64, 0, 0],
-            name: |[handle, ..]| teams().name(TeamHandle(handle as usize)),
-        },
-    }
-}
-
-/// Returns the group of an active set, for the comparison of collectives.
-pub(crate) fn checked_active_set(triplet: [c_int; 3]) -> CheckedGroup {
-    CheckedGroup {
-        words: triplet.map(|number| number as u64),
-        name: |words| Name::ActiveSet(words.map(|word| word as c_int)).to_string(),
-    }
-}
-
-/// Returns the team of a handle. Ends the job with an error if there is none; `argument` is the
-/// name of the handle in the call.
-pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
-    job::require(call);
-    if handle == TeamHandle::WORLD {
-        return HeldTeam::Lasting(teams().world());
-    }
-    match teams().get(handle) {
-        Some(team) => HeldTeam::Counted(team),
-        None if handle == TeamHandle::INVALID => {
-            fail!(
-                call,
-                "argument {argument} is SHMEM_TEAM_INVALID; compare the handle before it is used"
-            )
-        }
-        None => fail!(
-            call,
-            "argument {argument} is not a team of this PE: was it destroyed, or never initialized?"
-        ),
     }
 }
 
 /// Returns the number of collectives that this PE has entered on each team, for its status in
 /// finalize. Has at most [`MAX_LISTED`] teams.
-pub(crate) fn entered_collectives() -> Finalizing {
+pub(crate) fn entered_collectives(teams: &Teams) -> Finalizing {
     let mut entered = Vec::new();
-    for team in &teams().all() {
+    for team in &teams.all() {
         // A team whose signals another thread holds is left out.
         if let Ok(signals) = team.signals.try_lock() {
             entered.push((team.number(), signals.entered()));

@@ -1,21 +1,20 @@
 //! A team of which this PE is a member: its members, its name and its signals. The teams that exist
 //! are in `registry`.
 
-use crate::teams::agreement::{self, FINALIZE, Slot};
+use crate::teams::agreement::{FINALIZE, Slot, Slots};
 use core::ffi::c_int;
 use core::fmt;
-use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_collectives::receive_buffer;
 use rushmem_collectives::two_level::NodeLists;
-use rushmem_communication::net::flags;
+use rushmem_communication::links::Links;
 use rushmem_communication::sync::team_signals::{OngoingCollective, TeamSignals};
 use rushmem_explain::status::{AwaitedObject, Collective};
 use rushmem_pe::call::Call;
 use rushmem_pe::digest::digest;
+use rushmem_pe::job::Job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::areas::LINE_PES;
 use rushmem_system::lock::lock;
 use rushmem_transport::{Pe, TeamPe};
@@ -60,22 +59,21 @@ pub(crate) struct Team {
 
 impl Team {
     pub(crate) fn new(
+        links: &'static Links,
         name: Name,
         slot: Slot,
         generation: u64,
         members: Members,
-        me: Pe,
-        nodes: &NodeMap,
         config: TeamConfig,
     ) -> Team {
+        let Job { me, nodes, .. } = &links.job;
         let per_node = members.per_node(nodes);
         let has_lines = members.n > 1
             && per_node == members.n
             && members.world_pes().all(|pe| pe.index() < LINE_PES);
 
-        let me = members.team_pe(me).expect("only members hold a team");
-        let flags = flags::area().areas().slot_flags(slot.number);
-        let signals = TeamSignals::new(slot.number, flags, generation, members.clone(), me);
+        let me = members.team_pe(*me).expect("only members hold a team");
+        let signals = TeamSignals::new(links, slot.number, generation, members.clone(), me);
 
         let mut levels = None;
         if 1 < per_node && per_node < members.n {
@@ -166,7 +164,7 @@ impl Team {
 
     /// Logs a new team, and at the level `trace` also the algorithms of its collectives.
     #[cold]
-    pub(super) fn log_creation(&self) {
+    pub(super) fn log_creation(&self, job: &Job) {
         let team = self.handle.0;
         rushmem_system::log::debug!(
             team,
@@ -176,7 +174,6 @@ impl Team {
             self.name
         );
 
-        let Some(job) = job::known() else { return };
         if !rushmem_system::log::is_on(rushmem_system::log::Level::TRACE) {
             return;
         }
@@ -239,13 +236,13 @@ impl Team {
 
     /// Ends this team and releases its slot. A later team in the slot has a higher generation, so
     /// it ignores the values that this team has left in the flags.
-    pub(crate) fn retire(&self) {
+    pub(crate) fn retire(&self, slots: &Slots) {
         let signals = lock(&self.signals);
         signals.retire();
-        agreement::slots().record_generation(signals.reached());
+        slots.record_generation(signals.reached());
 
         // Last: from now on another team may get the slot.
-        agreement::slots().release(self.slot);
+        slots.release(self.slot);
     }
 }
 

@@ -6,7 +6,7 @@ use super::candidates::{self, AmoExecutor, CommonPart, complaint};
 use super::probe::Probe;
 use rushmem_bootstrap::Records;
 use rushmem_communication::host::ProcessHost;
-use rushmem_communication::net::flags;
+use rushmem_communication::links;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
@@ -410,7 +410,7 @@ fn run_probe(
         let probe = Probe {
             me: job.me,
             pe: Pe(pe),
-            areas: flags::area().areas(),
+            areas: links::of_process().area.areas(),
             limit: probe_limit(job),
         };
         probe.run(call, transport, &mut *endpoint)?;

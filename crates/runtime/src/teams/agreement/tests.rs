@@ -154,12 +154,11 @@ fn generations_end() {
 }
 
 /// Makes an agreement with the other PE.
-fn agreed_with_other(pe: &TestPe, request: AgreementRequest) -> Agreed {
+fn agreed_with_other(pe: &TestPe, slots: &Slots, request: AgreementRequest) -> Agreed {
     let describe = message_wait(two_jobs::CALL);
     let member = AgreeingMember {
-        job: &pe.job,
-        mailboxes: &pe.mailboxes,
-        slots: &pe.slots,
+        links: pe.links,
+        slots,
         describe: &describe,
     };
     member.agree(&Members::world(2), request)
@@ -168,16 +167,17 @@ fn agreed_with_other(pe: &TestPe, request: AgreementRequest) -> Agreed {
 #[test]
 fn two_pes_agree_on_a_slot_that_is_free_on_both() {
     let agreed = two_jobs::run(false, |pe| {
-        let me = pe.job.me.0;
+        let slots = Slots::new(0, 0);
+        let me = pe.job().me.0;
         // PE 0 has taken the slots 0 and 1, PE 1 only slot 2.
-        let taken = settled(&pe.slots, 0, 2 + me as usize).expect("all are free");
+        let taken = settled(&slots, 0, 2 + me as usize).expect("all are free");
         if me == 1 {
             for &number in &taken[..2] {
-                pe.slots.release(slot(number));
+                slots.release(slot(number));
             }
         }
-        pe.slots.record_generation(40 + u64::from(me));
-        agreed_with_other(pe, REQUEST)
+        slots.record_generation(40 + u64::from(me));
+        agreed_with_other(pe, &slots, REQUEST)
     });
 
     let expected = Agreed::Slots {
@@ -191,13 +191,14 @@ fn two_pes_agree_on_a_slot_that_is_free_on_both() {
 #[test]
 fn two_pes_go_on_to_the_next_window() {
     let agreed = two_jobs::run(false, |pe| {
+        let slots = Slots::new(0, 0);
         // Together they have no slot of the first window free, but each has half of them.
-        let taken = settled(&pe.slots, 0, WINDOW).expect("all are free");
-        let half = &taken[pe.job.me.index() * WINDOW / 2..][..WINDOW / 2];
+        let taken = settled(&slots, 0, WINDOW).expect("all are free");
+        let half = &taken[pe.job().me.index() * WINDOW / 2..][..WINDOW / 2];
         for &number in half {
-            pe.slots.release(slot(number));
+            slots.release(slot(number));
         }
-        agreed_with_other(pe, REQUEST)
+        agreed_with_other(pe, &slots, REQUEST)
     });
 
     for agreed in agreed {
@@ -208,12 +209,13 @@ fn two_pes_go_on_to_the_next_window() {
 #[test]
 fn different_arguments_are_found_on_both_pes() {
     let agreed = two_jobs::run(false, |pe| {
-        let arguments = u64::from(pe.job.me.0);
+        let slots = Slots::new(0, 0);
+        let arguments = u64::from(pe.job().me.0);
         let unlike = AgreementRequest {
             arguments,
             ..REQUEST
         };
-        [unlike, REQUEST].map(|request| agreed_with_other(pe, request))
+        [unlike, REQUEST].map(|request| agreed_with_other(pe, &slots, request))
     });
     for [unlike, next] in agreed {
         assert_eq!(unlike, Agreed::Unlike);
@@ -233,8 +235,9 @@ fn first_slot(agreed: &Agreed) -> Option<u16> {
 #[test]
 fn two_pes_in_different_agreements_do_not_wait_for_each_other() {
     let agreed = two_jobs::run(false, |pe| {
-        let tag = u64::from(pe.job.me.0);
-        agreed_with_other(pe, AgreementRequest { tag, ..REQUEST })
+        let slots = Slots::new(0, 0);
+        let tag = u64::from(pe.job().me.0);
+        agreed_with_other(pe, &slots, AgreementRequest { tag, ..REQUEST })
     });
     assert_eq!(agreed, [Agreed::Elsewhere(Pe(1)), Agreed::Elsewhere(Pe(0))]);
 }

@@ -176,8 +176,8 @@ pub struct CurrentTable(AtomicPtr<Table>);
 
 impl CurrentTable {
     /// Begins with this table.
-    pub fn new(table: Table) -> CurrentTable {
-        CurrentTable(AtomicPtr::new(Box::leak(Box::new(table))))
+    pub fn new(table: &'static Table) -> CurrentTable {
+        CurrentTable(AtomicPtr::new(from_ref(table).cast_mut()))
     }
 
     /// Returns the table that applies now.

@@ -34,9 +34,8 @@ pub struct OwnPe {
 impl OwnPe {
     /// Makes a PE with the predefined teams, which have these members: the world, the PEs that
     /// share memory with this one, and the PEs of its machine.
-    pub(crate) fn new(links: Links, predefined: [Members; 3]) -> &'static OwnPe {
-        let links: &Links = Box::leak(Box::new(links));
-        Box::leak(Box::new(OwnPe {
+    pub(crate) fn new(links: &'static Links, predefined: [Members; 3]) -> OwnPe {
+        OwnPe {
             links,
             teams: Teams::new(links, predefined),
             slots: Slots::of_areas(links.area.areas()),
@@ -44,7 +43,7 @@ impl OwnPe {
             requests: Requests::new(links),
             last_broadcast: AtomicU64::new(0),
             n_searches: AtomicUsize::new(0),
-        }))
+        }
     }
 
     /// Returns the job, as this PE sees it.

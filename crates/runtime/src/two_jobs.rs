@@ -94,10 +94,15 @@ fn new_pe(me: u32, job: &TestJob, memory: OwnedFd) -> &'static OwnPe {
 
     let nodes = NodeMap::from_runs((0..).zip(job.nodes.iter().copied())).expect("no node is empty");
     let is_mapped = |pe| !job.is_over_tcp || nodes.node_of(pe) == nodes.node_of(me);
-    let deltas = Deltas::new((0..n_pes).map(|pe| is_mapped(pe).then(|| memory.delta(pe))));
+    let leaked = |table| Deltas::of_table(Box::leak(table));
+    let mapped = (0..n_pes).map(|pe| is_mapped(pe).then(|| memory.delta(pe)));
+    let deltas = leaked(Deltas::table(mapped));
     let is_alone_on_node = nodes.size(nodes.node_of(me)) == 1;
     let map: &AddressMap = Box::leak(Box::new(AddressMap::closed()));
-    let none = Deltas::new((0..n_pes).map(|_| None));
+    let none = leaked(Deltas::table((0..n_pes).map(|_| None)));
+    let images_of = |segment, deltas| -> &'static Images {
+        Box::leak(Box::new(Images::new(segment, deltas)))
+    };
     map.publish(deltas, none);
     map.open_heap(memory.heap(), layout.heap_bytes());
 
@@ -109,8 +114,8 @@ fn new_pe(me: u32, job: &TestJob, memory: OwnedFd) -> &'static OwnPe {
         is_alone_on_node,
         map,
         images: [
-            Images::leak(Segment::Heap, deltas),
-            Images::leak(Segment::Static, none),
+            images_of(Segment::Heap, deltas),
+            images_of(Segment::Static, none),
         ],
         memory,
         allocator: Mutex::new(None),
@@ -122,19 +127,19 @@ fn new_pe(me: u32, job: &TestJob, memory: OwnedFd) -> &'static OwnPe {
         thread_level: SHMEM_THREAD_SINGLE,
         has_threads_somewhere: job.has_threads_somewhere,
         settings: Settings::read(|_| None).expect("the defaults are valid"),
-        algorithms: CurrentTable::new(table),
+        algorithms: CurrentTable::new(Box::leak(Box::new(table))),
         secret: [0; 32],
         is_on_one_stack: true,
         session: Mutex::new(JobSession::alone()),
     };
-    let network: &Network = Box::leak(Box::new(Network::new()));
-    let endpoints = Endpoints::leak();
-    let area = FlagArea::new(memory, areas, deltas, endpoints);
+    let net: &Net = Box::leak(Box::new(Net::new(Box::leak(Endpoints::boxed()))));
+    let area = FlagArea::new(memory, areas, images_of(Segment::Internal, deltas), net);
     let world = Members::world(n_pes);
-    OwnPe::new(
-        Links::new(job, area, network, endpoints),
+    let links = Box::leak(Box::new(Links::new(job, area, net)));
+    Box::leak(Box::new(OwnPe::new(
+        links,
         [world.clone(), world.clone(), world],
-    )
+    )))
 }
 
 /// A PE of a job of two, with the steps of the tests below.

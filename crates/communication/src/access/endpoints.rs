@@ -22,6 +22,7 @@ use rushmem_system::lock::lock;
 use rushmem_transport::{Endpoint, Error, Pe};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
@@ -104,13 +105,13 @@ impl Endpoints {
         }
     }
 
-    /// Returns the table of a further PE of this process, for tests.
-    pub fn leak() -> &'static Endpoints {
-        let layout = std::alloc::Layout::new::<Endpoints>();
-        // SAFETY: the size is not 0.
-        let zeros = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<Endpoints>();
-        // SAFETY: zeros are the table before the first endpoint, and this memory is never freed.
-        unsafe { zeros.as_ref() }.expect("there is memory")
+    /// Returns the table of a further PE of this process, for tests. Its drop visits no entry, since
+    /// that would touch all pages; [`clear`](Endpoints::clear) has dropped the endpoints before.
+    pub fn boxed() -> Box<ManuallyDrop<Endpoints>> {
+        // Not made on the stack, which may have too little room.
+        let zeros = Box::<ManuallyDrop<Endpoints>>::new_zeroed();
+        // SAFETY: zeros are the table before the first endpoint.
+        unsafe { zeros.assume_init() }
     }
 
     /// Returns the endpoint of a context, which it creates at the first use. Ends the job with an

@@ -47,13 +47,12 @@ unsafe impl Send for FlagArea {}
 unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
-    /// Returns the areas in `memory`, which stays mapped for the life of the process. `deltas` are
-    /// those of the heap: the heap and the internal area of a PE are contiguous and have the same
-    /// delta.
+    /// Returns the areas in `memory`, which stays mapped for the life of the process. `images` are
+    /// those of the internal area, which is behind the heap of a PE and has the same deltas.
     pub fn new(
         memory: &'static NodeMemory,
         areas: Areas,
-        deltas: Deltas,
+        images: &'static Images,
         endpoints: &'static Endpoints,
     ) -> Self {
         let nbytes = memory.layout().internal_bytes();
@@ -62,8 +61,8 @@ impl FlagArea {
             areas,
             base: memory.internal(),
             nbytes,
-            deltas,
-            images: Images::leak(Segment::Internal, deltas),
+            deltas: images.deltas(),
+            images,
             endpoints,
         }
     }

@@ -222,10 +222,14 @@ pub struct Deltas(&'static [isize]);
 
 impl Deltas {
     /// Makes the table of these deltas; `None` for a PE whose memory is not mapped here.
-    pub fn new(deltas: impl Iterator<Item = Option<isize>>) -> Deltas {
-        let table: Vec<isize> = deltas.map(|delta| delta.unwrap_or(UNMAPPED)).collect();
-        // It is never freed, so that a thread that overlaps finalize reads valid memory.
-        Deltas(Box::leak(table.into_boxed_slice()))
+    pub fn table(deltas: impl Iterator<Item = Option<isize>>) -> Box<[isize]> {
+        deltas.map(|delta| delta.unwrap_or(UNMAPPED)).collect()
+    }
+
+    /// Returns the deltas of a [`table`](Deltas::table), which is never freed, so that a thread
+    /// that overlaps finalize reads valid memory.
+    pub fn of_table(table: &'static [isize]) -> Deltas {
+        Deltas(table)
     }
 
     /// Returns the delta of a PE; `None` if there is no such PE or it is not mapped.
@@ -251,12 +255,17 @@ impl Images {
         deltas: Deltas(&[]),
     };
 
-    /// Returns the images of a segment, which has these deltas, for the life of the process.
-    pub fn leak(segment: Segment, deltas: Deltas) -> &'static Images {
-        Box::leak(Box::new(Images {
+    /// Returns the images of a segment, which has these deltas.
+    pub fn new(segment: Segment, deltas: Deltas) -> Images {
+        Images {
             segment: Some(segment),
             deltas,
-        }))
+        }
+    }
+
+    /// Returns the deltas of the segment.
+    pub fn deltas(&self) -> Deltas {
+        self.deltas
     }
 
     /// Returns the distance of the image on `pe`, if it is mapped here.

@@ -350,7 +350,8 @@ impl Identified {
             }
         }
 
-        let deltas = [heap_deltas, statics_deltas].map(|deltas| Deltas::new(deltas.into_iter()));
+        let deltas = [heap_deltas, statics_deltas]
+            .map(|deltas| Deltas::of_table(Box::leak(Deltas::table(deltas.into_iter()))));
         address::publish(deltas[0], deltas[1]);
         deltas
     }
@@ -593,14 +594,18 @@ impl Mapped {
             "joined the job"
         );
 
-        let area = FlagArea::new(memory, pe.areas, deltas[0], endpoints());
+        let images_of = |segment, deltas| -> &'static Images {
+            Box::leak(Box::new(Images::new(segment, deltas)))
+        };
+        let internal = images_of(Segment::Internal, deltas[0]);
+        let area = FlagArea::new(memory, pe.areas, internal, endpoints());
         Published {
             identified: pe,
             memory,
             area,
             images: [
-                Images::leak(Segment::Heap, deltas[0]),
-                Images::leak(Segment::Static, deltas[1]),
+                images_of(Segment::Heap, deltas[0]),
+                images_of(Segment::Static, deltas[1]),
             ],
             has_equal_heap_addresses,
             records,
@@ -689,14 +694,12 @@ impl Published {
             secret: records[0].secret.expect("the record of PE 0 has it"),
             is_on_one_stack,
             settings: pe.settings,
-            algorithms: CurrentTable::new(pe.algorithms),
+            algorithms: CurrentTable::new(Box::leak(Box::new(pe.algorithms))),
             session: Mutex::new(pe.session),
         };
 
-        let own = OwnPe::new(
-            Links::new(job, area, network::of_process(), endpoints()),
-            predefined,
-        );
+        let links = Links::new(job, area, network::of_process(), endpoints());
+        let own: &OwnPe = Box::leak(Box::new(OwnPe::new(Box::leak(Box::new(links)), predefined)));
         own_pe::set(own);
         status::begin(own.links);
 

@@ -13,9 +13,11 @@ use crate::sync::word_tasks::registry::Registry;
 use rushmem_pe::call::{Call, warning};
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::areas::RECEIVE_BUFFER_SETS;
-use std::fmt;
+use rushmem_system::thread::spawn_service;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::{fmt, io};
 
 /// The links of a PE to the others of its job.
 pub struct Links {
@@ -39,6 +41,9 @@ pub struct Links {
     pub(crate) word_tasks: Registry,
     /// The status of this PE.
     pub(crate) status: Mutex<StatusContent>,
+    /// One for each thread of the library that uses this PE, and one of the PE. A test ends a PE
+    /// when it has the only one.
+    pub threads: Arc<()>,
 }
 
 impl fmt::Debug for Links {
@@ -67,6 +72,7 @@ impl Links {
             lock_turns: LockTurns::new(),
             word_tasks: Registry::default(),
             status: Mutex::new(StatusContent::new()),
+            threads: Arc::default(),
         }
     }
 
@@ -75,6 +81,22 @@ impl Links {
         self.network.refuse_calls();
         self.endpoints.clear();
         self.network.drop_transport();
+    }
+
+    /// Starts a thread of the library that uses this PE.
+    ///
+    /// # Errors
+    /// When the kernel refuses a thread.
+    pub fn spawn_service(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let counted = Arc::clone(&self.threads);
+        spawn_service(name, move || {
+            body();
+            drop(counted);
+        })
     }
 
     /// Returns true if every change that a peer makes to this PE's memory rings the doorbell: a

@@ -25,6 +25,7 @@ use rushmem_pe::call::stack;
 use rushmem_pe::memory::symmetric_location;
 use rushmem_pe::process::time::nanoseconds;
 use rushmem_system::lock::lock;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Writes the first status, once the memory of the node is mapped.
@@ -160,6 +161,7 @@ impl ShownWait {
             return;
         };
 
+        let counted = Arc::clone(&links.threads);
         location::in_other_thread(move || {
             let by_peer = search.and_then(machine::place_found_by_peer);
             let called_at = by_peer.unwrap_or_else(|| {
@@ -179,6 +181,7 @@ impl ShownWait {
                     ..search
                 });
             });
+            drop(counted);
         });
     }
 

@@ -8,7 +8,6 @@
 pub(crate) mod registry;
 
 use crate::links::Links;
-use rushmem_system::thread::spawn_service;
 use rustix::thread::{Timespec, futex};
 use std::cell::Cell;
 use std::task::Waker;
@@ -97,7 +96,7 @@ pub fn looking<R>(body: impl FnOnce() -> R) -> R {
 pub(super) fn leave_to_thread(links: &'static Links) {
     links
         .word_tasks
-        .leave_to_thread(|| spawn_service("rushmem-waker", || serve(links)).is_ok());
+        .leave_to_thread(|| links.spawn_service("rushmem-waker", || serve(links)).is_ok());
 }
 
 /// Wakes tasks until there have been none for [`IDLE`].

@@ -7,7 +7,7 @@
 use crate::coll::collectives;
 use crate::coll::same_collective::{self, CheckedArgument};
 use crate::message_purpose::MessagePurpose;
-use crate::own_pe::{self, OwnPe};
+use crate::own_pe::{Caller, OwnPe};
 use crate::teams::agreement::{Agreed, AgreementRequest, agree, fail_elsewhere};
 use crate::teams::checked_group::CheckedGroup;
 use crate::teams::registry::HeldTeam;
@@ -26,13 +26,13 @@ use rushmem_pe::memory::areas::TEAM_SLOTS;
 /// member of the parent that calls gets the invalid team (Cray's `SHMEM_TEAM_NULL`) without
 /// waiting.
 pub fn split_strided_by_members(
-    call: Call,
+    caller: impl Caller,
     parent: TeamHandle,
     start: c_int,
     stride: c_int,
     size: c_int,
 ) -> Result<TeamHandle, NoTeamLeft> {
-    let pe = own_pe::require(call);
+    let (pe, call) = caller.enter();
     let parent = parent_team(pe, call, parent);
     let members = triplet(call, parent.members(), start, stride, size);
     if members.team_pe(pe.job().me).is_none() {
@@ -157,11 +157,11 @@ fn make(
 /// call. Members beyond the grid are in no team; if the grid is larger than the parent, its last
 /// cells are empty.
 pub fn split_grid<const D: usize>(
-    call: Call,
+    caller: impl Caller,
     parent: TeamHandle,
     ranges: [(&str, c_int); D],
 ) -> Result<[TeamHandle; D], NoTeamLeft> {
-    let pe = own_pe::require(call);
+    let (pe, call) = caller.enter();
     let parent = parent_team(pe, call, parent);
     let sizes = ranges.map(|(argument, range)| match u32::try_from(range) {
         Ok(range) => range,
@@ -226,11 +226,12 @@ pub fn split_grid<const D: usize>(
 /// order of their keys, or of the parent if keys are equal. All members of the parent call. A PE
 /// that passes `SHMEM_COLOR_UNDEFINED` is in no team.
 pub fn split_color(
-    call: Call,
+    caller: impl Caller,
     parent: TeamHandle,
     color: c_int,
     key: c_int,
 ) -> Result<TeamHandle, NoTeamLeft> {
+    let (pe, call) = caller.enter();
     if color < 0 && color != SHMEM_COLOR_UNDEFINED {
         fail!(
             call,
@@ -238,9 +239,7 @@ pub fn split_color(
              ({SHMEM_COLOR_UNDEFINED})"
         );
     }
-    let pe = own_pe::require(call);
     let parent = parent_team(pe, call, parent);
-
     let own = ColorAndKey { color, key };
     let words = collectives::gather_words(pe, call, &parent, own.to_word());
     let split = parent.next_split(call);

@@ -6,7 +6,7 @@
 use crate::api::ctx;
 use crate::coll::collectives;
 use crate::message_purpose::MessagePurpose;
-use crate::own_pe::{self, Caller, OwnPe};
+use crate::own_pe::{Caller, OwnPe};
 use crate::teams::agreement::{Agreed, AgreementRequest, agree, fail_elsewhere};
 use core::ffi::c_int;
 use rushmem_communication::sync::mailbox::message_wait;
@@ -39,8 +39,8 @@ pub fn n_pes(caller: impl Caller, team: TeamHandle) -> c_int {
 }
 
 /// `shmem_team_get_config` (§9.4.4): the configuration of a team; `None` for the invalid team.
-pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
-    let pe = own_pe::require(call);
+pub fn config(caller: impl Caller, team: TeamHandle) -> Option<TeamConfig> {
+    let (pe, call) = caller.enter();
     if team == TeamHandle::INVALID {
         None
     } else {
@@ -51,12 +51,12 @@ pub fn config(call: Call, team: TeamHandle) -> Option<TeamConfig> {
 /// `shmem_team_translate_pe` (§9.4.5): the number in `dest_team` of PE `src_pe` of `src_team`; -1
 /// if a team is invalid or the PE is not in both.
 pub fn translate_pe(
-    call: Call,
+    caller: impl Caller,
     src_team: TeamHandle,
     src_pe: c_int,
     dest_team: TeamHandle,
 ) -> c_int {
-    let pe = own_pe::require(call);
+    let (pe, call) = caller.enter();
     if src_team == TeamHandle::INVALID || dest_team == TeamHandle::INVALID {
         return -1;
     }

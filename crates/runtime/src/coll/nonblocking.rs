@@ -5,10 +5,9 @@
 use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
-use crate::own_pe::{self, Caller};
+use crate::own_pe::Caller;
 use core::ffi::c_int;
-use rushmem_pe::call::Call;
-use rushmem_pe::job::caller;
+use rushmem_pe::job::caller::check;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
 
@@ -57,16 +56,16 @@ unsafe impl Send for Work {}
 /// The precondition of all routines, which [the crate](crate#safety) states, until the
 /// request is done.
 pub unsafe fn start(
-    call: Call,
+    caller: impl Caller,
     handle: TeamHandle,
     collective: NonblockingCollective,
     dest: *mut u8,
     source: *const u8,
     elements: ElementCount,
 ) -> RequestHandle {
-    let pe = own_pe::require(call);
+    let (pe, call) = caller.enter();
     let team = pe.teams.find(call, "team", handle);
-    caller::check(call, pe.job());
+    check(call, pe.job());
 
     // The thread of the library checks all arguments. The beginnings of the arrays are also checked
     // here, since only a message of the calling thread can name the place of the call. How many

@@ -24,7 +24,7 @@ use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_system::lock::lock;
-use rushmem_system::thread::{refused, spawn_service};
+use rushmem_system::thread::refused;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -248,9 +248,8 @@ impl TeamQueue {
         last: Arc<Request>,
     ) -> TeamQueue {
         let (tasks, queued) = channel();
-        if let Err(error) =
-            spawn_service("rushmem-request", move || serve(requests, handle, &queued))
-        {
+        let serve = move || serve(requests, handle, &queued);
+        if let Err(error) = requests.links.spawn_service("rushmem-request", serve) {
             fail!(
                 call,
                 "non-blocking collectives need a thread, but {}",

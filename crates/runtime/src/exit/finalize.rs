@@ -92,7 +92,7 @@ fn close(pe: &'static OwnPe, call: Call) {
 }
 
 /// Waits until all PEs have called finalize.
-fn synchronize(pe: &'static OwnPe) {
+pub(crate) fn synchronize(pe: &'static OwnPe) {
     let links = pe.links;
     // PEs that wait for this one elsewhere see that it is in finalize. They read the status once
     // they have seen the number that `enter` releases, so the status is written first.

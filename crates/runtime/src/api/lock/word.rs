@@ -38,9 +38,9 @@ impl Context for LockContext {
 /// The word of a lock on one PE.
 #[derive(Clone, Copy)]
 pub struct RemoteWord<T> {
-    pub(super) call: Call,
-    pub(super) word: *mut T,
-    pub(super) pe: c_int,
+    pub(crate) call: Call,
+    pub(crate) word: *mut T,
+    pub(crate) pe: c_int,
 }
 
 /// A type of a lock: the positions of its fields, and the operations on them.

@@ -29,12 +29,10 @@ mod exit;
 mod message_purpose;
 mod own_pe;
 mod reports;
-#[cfg(test)]
-mod several_pes;
 mod start;
 mod teams;
 #[cfg(test)]
-mod two_jobs;
+mod tests;
 
 pub use api::{amo, ctx, heap, local, lock, requests, rma, signal, team, wait};
 pub use coll::combine::Combine;

@@ -94,9 +94,11 @@ pub fn looking<R>(body: impl FnOnce() -> R) -> R {
 
 /// Has the thread of the library look at the words, if there are tasks. Starts it if necessary.
 pub(super) fn leave_to_thread(links: &'static Links) {
-    links
-        .word_tasks
-        .leave_to_thread(|| links.spawn_service("rushmem-waker", || serve(links)).is_ok());
+    links.word_tasks.leave_to_thread(|| {
+        links
+            .spawn_service("rushmem-waker", || serve(links))
+            .is_ok()
+    });
 }
 
 /// Wakes tasks until there have been none for [`IDLE`].

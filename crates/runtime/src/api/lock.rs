@@ -42,13 +42,12 @@ use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::job::{Job, caller};
 use rushmem_pe::memory::{checks, range, symmetric_location};
 use rushmem_transport::Pe;
-use word::RemoteWord;
+pub(crate) use word::RemoteWord;
 
 /// A lock, as this PE uses it in a call.
 struct LockHandle<T> {
     call: Call,
     pe: &'static OwnPe,
-    job: &'static Job,
     word: *mut T,
     home: c_int,
 }
@@ -77,10 +76,13 @@ impl<T: LockWord> LockHandle<T> {
         LockHandle {
             call,
             pe,
-            job,
             word,
             home,
         }
+    }
+
+    fn job(&self) -> &'static Job {
+        self.pe.job()
     }
 
     fn address(&self) -> usize {
@@ -90,7 +92,7 @@ impl<T: LockWord> LockHandle<T> {
     /// Requests the use of this PE's node. If another thread uses the node and `wait` is set, waits
     /// for its turn; threads get their turns in the order of their calls.
     fn take_turn(&self, wait: bool) -> TurnResult {
-        let are_threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
+        let are_threads = self.job().thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = None;
         self.turns().take(
             self.address(),
@@ -120,7 +122,7 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Returns the value by which a field names this PE.
     fn own_field(&self) -> u32 {
-        self.job.me.0 + 1
+        self.job().me.0 + 1
     }
 
     fn node(&self) -> u32 {
@@ -133,14 +135,14 @@ impl<T: LockWord> LockHandle<T> {
     fn prepare(&self) {
         if self.node() != 0 {
             // SAFETY: the lock was checked to be symmetric and aligned.
-            unsafe { T::clear_node(self.word_on(self.job.me.0 as c_int)) }
+            unsafe { T::clear_node(self.word_on(self.job().me.0 as c_int)) }
         }
     }
 
     /// Returns the PE behind this one in the queue; `None` if there is none, or it is not known
     /// yet.
     fn next(&self) -> Option<Pe> {
-        self.named_pe(self.node() & !T::GRANTED, self.job.me)
+        self.named_pe(self.node() & !T::GRANTED, self.job().me)
     }
 
     /// Makes this PE the last one of the queue. Returns the former last PE.
@@ -192,7 +194,7 @@ impl<T: LockWord> LockHandle<T> {
     /// the field names this PE, or no PE of the job: no routine stores such a value.
     fn named_pe(&self, field: u32, pe: Pe) -> Option<Pe> {
         let named = field.checked_sub(1).map(Pe)?;
-        if named.0 >= self.job.n_pes || named == self.job.me {
+        if named.0 >= self.job().n_pes || named == self.job().me {
             self.fail_damaged(pe);
         }
         Some(named)
@@ -221,7 +223,7 @@ impl<T: LockWord> LockHandle<T> {
     /// `behind` is the PE before this one in the queue, if it is known.
     fn wait(&self, behind: Option<Pe>, ready: impl FnMut() -> bool) {
         let describe = || self.describe(behind);
-        if self.job.map.are_atomics_by_network() {
+        if self.job().map.are_atomics_by_network() {
             // The network sets the bits at any time and rings no doorbell.
             waits::until_seen(self.pe.links, describe, ready);
         } else {
@@ -231,7 +233,7 @@ impl<T: LockWord> LockHandle<T> {
 
     /// Describes a wait for the lock behind another PE of the queue, if that PE is known.
     fn describe(&self, behind: Option<Pe>) -> WaitDescription {
-        let lock = symmetric_location::of_word(self.job, self.word.cast(), size_of::<T>());
+        let lock = symmetric_location::of_word(self.job(), self.word.cast(), size_of::<T>());
         WaitDescription {
             call: self.call,
             subject: AwaitedObject::Lock {

@@ -162,10 +162,10 @@ pub unsafe fn broadcast(
     };
     entry.check_result(bytes(dest), bytes(dest), writers);
     entry.check_apart(source, dest);
-    executor.limit_lead(&pe.last_broadcast, root);
 
     let algorithm = if is_on_set {
-        // `limit_lead` supports only the senders and receivers of this tree.
+        executor.limit_lead(&pe.last_broadcast, root);
+        // The only tree whose senders and receivers `limit_lead` supports.
         BroadcastAlgorithm::Binomial
     } else {
         executor.choose(nbytes)

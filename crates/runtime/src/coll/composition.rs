@@ -144,13 +144,10 @@ impl<'a> Executor<'a> {
     /// Keeps the senders of a broadcast on an active set from running ahead of their receivers: a
     /// sender waits until its receivers have entered the broadcast. If this PE's last broadcast had
     /// the same set and root, the wait is made in the next call on the set instead, so that a
-    /// program may alternate between two destinations. Does nothing on a team. `last_broadcast` has
-    /// a digest of the set and the root of that broadcast.
+    /// program may alternate between two destinations. `last_broadcast` has a digest of the set and
+    /// the root of that broadcast.
+    #[cold]
     pub(crate) fn limit_lead(&mut self, last_broadcast: &AtomicU64, root: u32) {
-        if !self.collective.team.is_active_set() {
-            return;
-        }
-
         for step in binomial::arrivals(self.n(), self.me(), root) {
             if let Step::Signal { peer } = step {
                 self.signal(peer);

@@ -190,11 +190,15 @@ impl Drop for Executor<'_> {
 
 impl Executor<'_> {
     pub(crate) fn signal(&mut self, peer: Partner) {
+        #[cfg(test)]
+        crate::tests::kit::before_step();
         self.signals.signal(peer);
     }
 
     /// Waits for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Partner) {
+        #[cfg(test)]
+        crate::tests::kit::before_step();
         self.signals.wait(&self.collective, peer);
     }
 
@@ -208,6 +212,8 @@ impl Executor<'_> {
         let mut awaited = None;
 
         plan.for_each(|step| {
+            #[cfg(test)]
+            crate::tests::kit::before_step();
             if !arrays.is_brief(step) {
                 self.signals.ring();
             }

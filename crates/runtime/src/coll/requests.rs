@@ -238,6 +238,19 @@ impl Requests {
     }
 }
 
+#[cfg(test)]
+impl Requests {
+    /// Returns the number of requests that are not forgotten.
+    pub(crate) fn n_held(&self) -> usize {
+        lock(&self.state).held.len()
+    }
+
+    /// Ends the threads of all teams, whose requests are complete.
+    pub(crate) fn end_all(&self) {
+        lock(&self.state).by_team.clear();
+    }
+}
+
 impl TeamQueue {
     /// Starts a thread for the requests of a team, of which `last` is queued next. Ends the job
     /// with an error if the kernel refuses the thread.

@@ -297,6 +297,8 @@ pub(crate) fn agree(
     members: &Members,
     request: AgreementRequest,
 ) -> Agreed {
+    #[cfg(test)]
+    crate::tests::kit::before_step();
     links.endpoints.set_call(call);
     let member = AgreeingMember {
         links,

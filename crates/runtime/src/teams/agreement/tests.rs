@@ -1,7 +1,7 @@
 //! Unit tests of `agreement`.
 
 use super::*;
-use crate::two_jobs::{self, TestPe};
+use crate::tests::kit::{CALL, Shape, TestPe, job};
 use rushmem_communication::sync::mailbox::message_wait;
 
 const REQUEST: AgreementRequest = AgreementRequest {
@@ -154,10 +154,10 @@ fn generations_end() {
 }
 
 /// Makes an agreement with the other PE.
-fn agreed_with_other(pe: &TestPe, slots: &Slots, request: AgreementRequest) -> Agreed {
-    let describe = message_wait(two_jobs::CALL);
+fn agreed_with_other(pe: TestPe, slots: &Slots, request: AgreementRequest) -> Agreed {
+    let describe = message_wait(CALL);
     let member = AgreeingMember {
-        links: pe.links,
+        links: pe.links(),
         slots,
         describe: &describe,
     };
@@ -166,7 +166,7 @@ fn agreed_with_other(pe: &TestPe, slots: &Slots, request: AgreementRequest) -> A
 
 #[test]
 fn two_pes_agree_on_a_slot_that_is_free_on_both() {
-    let agreed = two_jobs::run(false, |pe| {
+    let agreed = job(&Shape::of(&[2]), |pe| {
         let slots = Slots::new(0, 0);
         let me = pe.job().me.0;
         // PE 0 has taken the slots 0 and 1, PE 1 only slot 2.
@@ -190,7 +190,7 @@ fn two_pes_agree_on_a_slot_that_is_free_on_both() {
 
 #[test]
 fn two_pes_go_on_to_the_next_window() {
-    let agreed = two_jobs::run(false, |pe| {
+    let agreed = job(&Shape::of(&[2]), |pe| {
         let slots = Slots::new(0, 0);
         // Together they have no slot of the first window free, but each has half of them.
         let taken = settled(&slots, 0, WINDOW).expect("all are free");
@@ -208,7 +208,7 @@ fn two_pes_go_on_to_the_next_window() {
 
 #[test]
 fn different_arguments_are_found_on_both_pes() {
-    let agreed = two_jobs::run(false, |pe| {
+    let agreed = job(&Shape::of(&[2]), |pe| {
         let slots = Slots::new(0, 0);
         let arguments = u64::from(pe.job().me.0);
         let unlike = AgreementRequest {
@@ -234,7 +234,7 @@ fn first_slot(agreed: &Agreed) -> Option<u16> {
 
 #[test]
 fn two_pes_in_different_agreements_do_not_wait_for_each_other() {
-    let agreed = two_jobs::run(false, |pe| {
+    let agreed = job(&Shape::of(&[2]), |pe| {
         let slots = Slots::new(0, 0);
         let tag = u64::from(pe.job().me.0);
         agreed_with_other(pe, &slots, AgreementRequest { tag, ..REQUEST })

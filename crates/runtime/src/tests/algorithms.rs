@@ -1,0 +1,170 @@
+//! Every algorithm of the table has the right results in jobs of all shapes, also with sizes at
+//! which the table would not choose it. The algorithms are those that the table itself lists.
+
+use super::kit::{Shape, TestPe, WORLD, job};
+use super::model::{Case, Collective, OPERATORS, Place};
+use rushmem_collectives::choice::Table;
+
+/// Returns the collectives that an operation of the table decides.
+fn collectives_of(operation: &str) -> Vec<Collective> {
+    let reductions = || OPERATORS.iter().map(Collective::Reduce);
+    match operation {
+        "reduce" => reductions().collect(),
+        "broadcast" => vec![Collective::Broadcast(0), Collective::Broadcast(3)],
+        "collect" => vec![Collective::Collect, Collective::Fcollect],
+        "alltoall" => vec![Collective::Alltoall],
+        "scan" => OPERATORS
+            .iter()
+            .take(3)
+            .flat_map(|operator| [Collective::Inscan(operator), Collective::Exscan(operator)])
+            .collect(),
+        // Those that sync, and any operation that is new.
+        _ => vec![
+            Collective::Sync,
+            Collective::Reduce(&OPERATORS[0]),
+            Collective::Inscan(&OPERATORS[0]),
+            Collective::Collect,
+            Collective::Fcollect,
+            Collective::Alltoall,
+            Collective::Alltoalls { dst: 3, sst: 2 },
+            Collective::Alltoalls { dst: 1, sst: 1 },
+            Collective::Alltoallv,
+        ],
+    }
+}
+
+/// Makes each of the collectives on the world with each number of elements, both apart and in
+/// place.
+fn run_all(pe: TestPe, collectives: &[Collective], sizes: &[usize]) {
+    let members: Vec<usize> = (0..pe.n()).collect();
+    let mut salt = 0;
+    for &collective in collectives {
+        for &nelems in sizes {
+            for is_in_place in [false, true] {
+                salt += 1;
+                let case = Case {
+                    elem_bytes: [1, 2, 4, 8][salt % 4],
+                    is_in_place,
+                    ..Case::of(collective, nelems, salt as u64)
+                };
+                let place = Place {
+                    team: WORLD,
+                    members: &members,
+                    source: 0,
+                    dest: case.room(pe.n()),
+                };
+                case.run(pe, place);
+                pe.sync_all();
+            }
+        }
+    }
+}
+
+/// Runs a job of each shape with each algorithm of each operation.
+fn force_each_algorithm(shapes: &[Shape], sizes: &'static [usize]) {
+    for operation in Table::OPERATIONS {
+        let algorithms = Table::algorithms(operation);
+        assert!(!algorithms.is_empty(), "{operation}");
+        for algorithm in algorithms {
+            let rows = format!("{operation} 0+ any any any any {algorithm}");
+            for shape in shapes {
+                let shape = shape.clone().rows(&rows);
+                job(&shape, move |pe| {
+                    run_all(pe, &collectives_of(operation), sizes);
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn forced_algorithms_are_right() {
+    let shapes = [
+        Shape::of(&[1]),
+        Shape::of(&[2]),
+        Shape::of(&[5]),
+        Shape::of(&[3, 2]),
+        Shape::of(&[4]).threads(),
+    ];
+    force_each_algorithm(&shapes, &[0, 1, 3, 64, 1030]);
+}
+
+#[test]
+fn forced_algorithms_are_right_over_tcp() {
+    let shapes = [
+        Shape::over_tcp(&[1, 1]),
+        Shape::over_tcp(&[1, 1, 1]),
+        Shape::over_tcp(&[3, 2]),
+        Shape::over_tcp(&[2, 2]),
+    ];
+    force_each_algorithm(&shapes, &[1, 40]);
+}
+
+#[test]
+fn forced_algorithms_are_right_with_many_pes() {
+    force_each_algorithm(&[Shape::of(&[12, 9])], &[1, 9]);
+    if testkit::every_size() {
+        let shapes = [&[64][..], &[16, 16, 16, 16], &[33], &[1; 40]].map(Shape::of);
+        force_each_algorithm(&shapes, &[1, 9]);
+    }
+}
+
+/// The algorithms that the table chooses by itself, with vectors of one and of many pieces.
+#[test]
+fn chosen_algorithms_are_right() {
+    let shapes = [
+        Shape::of(&[64]),
+        Shape::of(&[7, 9]),
+        Shape::of(&[5]),
+        Shape::over_tcp(&[1, 1]),
+        Shape::over_tcp(&[1, 1, 1]),
+        Shape::over_tcp(&[2, 2]),
+    ];
+    for shape in shapes {
+        job(&shape, |pe| {
+            for operation in Table::OPERATIONS {
+                let mut collectives = collectives_of(operation);
+                collectives.truncate(2);
+                let sizes: &[usize] = if pe.n() > 7 { &[3] } else { &[1, 700, 9000] };
+                run_all(pe, &collectives, sizes);
+            }
+        });
+    }
+}
+
+/// No PE leaves a barrier or a sync before all have entered it.
+#[test]
+fn no_pe_leaves_a_barrier_early() {
+    use crate::coll::collectives::{barrier_all, sync_all};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    let shapes = [
+        Shape::of(&[4]),
+        Shape::of(&[3, 2]),
+        Shape::of(&[64]),
+        Shape::over_tcp(&[2, 2]),
+    ];
+    for shape in shapes {
+        let n_pes = shape.n_pes();
+        let entered = Arc::new(AtomicU32::new(0));
+        let algorithms = Table::algorithms("sync");
+        for (round, algorithm) in (0..).zip(algorithms) {
+            let entered = entered.clone();
+            let shape = shape.clone().late(round);
+            let shape = shape.rows(&format!("sync 0+ any any any any {algorithm}"));
+            let turns = if n_pes > 8 { 3 } else { 40 };
+            job(&shape, move |pe| {
+                for turn in 1..=turns {
+                    let all = n_pes * (2 * (round as u32 * turns + turn) - 1);
+                    entered.fetch_add(1, SeqCst);
+                    barrier_all(pe);
+                    assert!(entered.load(SeqCst) >= all, "turn {turn} of {algorithm}");
+                    entered.fetch_add(1, SeqCst);
+                    sync_all(pe);
+                    assert!(entered.load(SeqCst) >= all + n_pes, "{turn} of {algorithm}");
+                }
+            });
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! The identity of the build of this library. PEs of two builds may choose different algorithms or
 //! read each other's data differently, so no job runs with both.
 
+use crate::start::error::StartError;
 use rushmem_bootstrap::{JobSession, Records};
-use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::{digest, digest_of_text};
 use rushmem_pe::memory::statics;
 use rushmem_system::host::host_name;
@@ -48,54 +48,63 @@ impl Build {
         Build(digest(&parts))
     }
 
-    /// Exchanges the records of all PEs. Ends the job with an error if they are not of one build.
-    pub(crate) fn exchange(self, call: Call, session: &mut JobSession, own: &[u8]) -> Records {
-        let tagged = [&self.0.to_le_bytes(), own].concat();
-        let records = match session.exchange(&tagged) {
-            Ok(records) => records,
-            Err(error) => fail!(call, "{error}"),
-        };
+    /// Exchanges the records of all PEs.
+    ///
+    /// # Errors
+    /// If they are not of one build.
+    pub(crate) fn exchange(
+        self,
+        session: &mut JobSession,
+        own: &[u8],
+    ) -> Result<Records, StartError> {
+        let records = session.exchange(&self.before(own))?;
+        match self.without(records) {
+            Ok(records) => Ok(records),
+            Err(OtherBuild(None)) => Err(StartError::ChangedRecords),
+            Err(OtherBuild(Some(pe))) => Err(self.describe_both(session, pe)),
+        }
+    }
 
-        let other = records.position(|record| Build::before(record) != Some(self));
+    /// Returns a record with the build before it, as PEs send it.
+    pub(crate) fn before(self, record: &[u8]) -> Vec<u8> {
+        [&self.0.to_le_bytes(), record].concat()
+    }
+
+    /// Returns the records of all PEs without the builds before them.
+    ///
+    /// # Errors
+    /// If the PEs are not of this build.
+    pub(crate) fn without(self, records: Records) -> Result<Records, OtherBuild> {
+        let other = records.position(|record| Build::of_record(record) != Some(self));
         if other.is_some() {
-            self.refuse(call, session, &records);
+            let of_pe_0 = Build::of_record(&records[0]);
+            let other = records.position(|record| Build::of_record(record) != of_pe_0);
+            return Err(OtherBuild(other));
         }
         let Ok(records) = records.try_map(|record| Ok::<_, Infallible>(record[NBYTES..].to_vec()));
-        records
+        Ok(records)
     }
 
     /// Returns the build before a record; `None` if the record is too short for one.
-    fn before(record: &[u8]) -> Option<Build> {
+    fn of_record(record: &[u8]) -> Option<Build> {
         let build = record.first_chunk::<NBYTES>()?;
         Some(Build(u64::from_le_bytes(*build)))
     }
 
-    /// Ends the job, whose PEs have sent these records, with a message about two PEs of different
-    /// builds. All PEs exchange a text for it: the only data that PEs of two builds exchange, so
-    /// its encoding must not change.
-    fn refuse(self, call: Call, session: &mut JobSession, records: &Records) -> ! {
-        let of_pe_0 = Build::before(&records[0]);
-        let other = records.position(|record| Build::before(record) != of_pe_0);
-        let Some(other) = other else {
-            fail!(
-                call,
-                "the records of all PEs were changed on the way to this one"
-            );
-        };
-
+    /// Describes PE 0 and PE `pe`, which have different builds. All PEs exchange a text for it: the
+    /// only data that PEs of two builds exchange, so its encoding must not change.
+    fn describe_both(self, session: &mut JobSession, pe: u32) -> StartError {
         let described = session.exchange(self.described().as_bytes());
         let describe = |pe: u32| match &described {
             Ok(texts) => String::from_utf8_lossy(&texts[pe]).into_owned(),
             // A build that does not describe itself has ended instead.
             Err(_) => "another one".to_owned(),
         };
-        fail!(
-            call,
-            "PE 0 and PE {other} have different builds of Rushmem, which may not run together. PE 0 has {}, PE {other} has {}; \
-             install one build on all hosts, and link a program that carries its library again with the oshcc of that build",
-            describe(0),
-            describe(other)
-        );
+        StartError::Builds {
+            pe,
+            first: describe(0),
+            other: describe(pe),
+        }
     }
 
     /// Describes this build to users of other hosts.
@@ -112,6 +121,11 @@ impl Build {
         format!("build {self} in {} on host {}", file.display(), host_name())
     }
 }
+
+/// The first PE whose build is not that of PE 0; `None` if all PEs have one build, which is not that
+/// of this PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OtherBuild(pub(crate) Option<u32>);
 
 impl Display for Build {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -1,14 +1,28 @@
-//! The steps by which a PE becomes part of its job: [`init`] calls them in order, [`join`]
-//! exchanges records with all PEs and maps the memory of the machine, [`connect`] opens a transport
-//! to the PEs whose memory is not mapped.
+//! The steps by which a process becomes a PE of its job. [`init`] has the routines and the order;
+//! each step is a file and a type that it makes, which the next one consumes:
+//!
+//! ```text
+//! identify -> Identified -> exchange -> Exchanged -> agree -> Compatible -> map -> Mapped
+//! -> publish -> Published -> join -> Joined -> connect -> Connected
+//! -> observe -> Observed -> open -> Opened -> meet
+//! ```
+//!
+//! An init after the last finalize begins with `Joined`. What the PEs decide together, they decide
+//! by functions of the records that all have ([`agree`], `connect::negotiation`), without a look at
+//! their own process, so that all decide alike.
 
+mod agree;
 mod algorithm_table;
 pub(crate) mod by_id;
 mod child;
 pub(crate) mod connect;
 pub(crate) mod diagnose;
+pub(crate) mod error;
+mod exchange;
+mod identify;
 pub(crate) mod init;
 mod join;
 mod locality;
+mod map;
 mod mistakes;
-mod record;
+mod open;

@@ -8,7 +8,7 @@ use testkit::Job;
 
 use crate::{N_PES, TCP, program};
 
-/// What the log says at the beginning of each step of crates/runtime/src/start/join.rs.
+/// What the log says at the beginning of each step of crates/runtime/src/start.
 const STEPS_OF_START: [&str; 6] = [
     "start: gets its number from the launcher",
     "start: exchanges the records of all PEs",

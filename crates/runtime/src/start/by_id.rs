@@ -2,6 +2,7 @@
 //! process joins the job with its rank. NVSHMEM and rocSHMEM have routines of the same form, whose
 //! names differ only in the prefix.
 
+use super::error::StartError;
 use super::mistakes::apply_files;
 use core::ffi::c_int;
 use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
@@ -62,22 +63,26 @@ impl ById {
         self.id.attendance(self.pe, self.n_pes)
     }
 
-    /// Ends the job with an error if the numbers of the process in the job that it has joined, `pe`
-    /// of `n_pes`, are not those of the arguments: `oshrun` may have given it others. Records the
-    /// arguments for [`require_same`](ById::require_same).
-    pub(super) fn check_and_record(&self, call: Call, pe: u32, n_pes: u32) {
+    /// Records the arguments for [`require_same`](ById::require_same).
+    ///
+    /// # Errors
+    /// If the numbers of the process in the job that it has joined, `pe` of `n_pes`, are not those
+    /// of the arguments: `oshrun` may have given it others.
+    pub(super) fn check_and_record(&self, pe: u32, n_pes: u32) -> Result<(), StartError> {
         let rank = self.pe;
         let n_ranks = self.n_pes;
         if rank != pe || n_ranks != n_pes {
-            fail!(
-                call,
-                "argument rank is {rank} of {n_ranks}, but oshrun has started this process as PE {pe} of {n_pes}; pass \
-                 SHMEM_LOCAL_ID as the rank there, or start the processes without oshrun"
-            );
+            return Err(StartError::Rank {
+                rank,
+                n_ranks,
+                pe,
+                n_pes,
+            });
         }
 
         // This cannot fail: only the first init calls this function.
         let _ = JOINED.set(self.clone());
+        Ok(())
     }
 
     /// Ends the job with an error if this process has joined a job by other arguments, or without a

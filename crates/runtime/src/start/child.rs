@@ -6,25 +6,29 @@
 //! uses state that every call reads anyway, so it makes no call slower.
 #![allow(unsafe_code)]
 
+use super::error::StartError;
 use rushmem_communication::net::network;
-use rushmem_pe::call::{Call, fail};
 use rushmem_pe::memory::address;
 use rushmem_pe::memory::statics;
 use rushmem_pe::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Recognizes children that are forked from now on.
-pub(super) fn watch(call: Call) {
+///
+/// # Errors
+/// If there is no memory for that.
+pub(super) fn watch() -> Result<(), StartError> {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     // Relaxed: inits come one at a time, under a mutex.
     if WATCHING.swap(true, Ordering::Relaxed) {
-        return;
+        return Ok(());
     }
 
     // SAFETY: the handler exists as long as the process, since the library is never unloaded.
     if unsafe { libc::pthread_atfork(None, None, Some(in_child)) } != 0 {
-        fail!(call, "no memory to register a handler for fork");
+        return Err(StartError::NoForkHandler);
     }
+    Ok(())
 }
 
 /// Records that this process is a child of the PE. Makes only stores: other threads of the parent

@@ -1,29 +1,19 @@
 //! Initialization (OpenSHMEM 1.6, §9.1.1): counts inits. The first one joins the job; the first one
-//! after the last finalize connects to its PEs again.
-#![allow(unsafe_code)]
+//! after the last finalize returns to it. [`start`] has the steps, each of which consumes the
+//! result of the one before, so that none can be omitted or made too early.
 
 use super::by_id::{ById, UNIQUE_ID_BYTES};
-use super::{connect, join};
-use crate::coll::collectives::barrier_all;
-use crate::diagnosis::{crash, polling_calls, watchdog};
+use super::error::StartError;
+use super::identify::identify;
+use super::join::Joined;
 use crate::exit::{at_exit, finalize, threads};
-use crate::own_pe::{self, OwnPe};
-use crate::reports::{job_trace, statistics};
+use crate::own_pe;
 use core::ffi::c_int;
-use rushmem_communication::links::Links;
-use rushmem_communication::observers::races;
-use rushmem_communication::observers::{self, Observer, writes};
-use rushmem_communication::status::{self, machine};
-use rushmem_explain::status::Stage;
-use rushmem_heap::Allocator;
-use rushmem_pe::call::{Call, call, fail, thread};
+use rushmem_pe::call::{Call, call, fail};
 use rushmem_pe::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
-use rushmem_pe::job::{self, Job, caller, mpi};
-use rushmem_pe::memory::{address, statics};
+use rushmem_pe::job::{self, Job};
 use rushmem_pe::process;
-use rushmem_pe::settings::{Checks, Statistics};
 use rushmem_system::lock::lock;
-use rushmem_system::thread_sanitizer::ThreadSanitizer;
 use rushmem_transport::Provider;
 use std::sync::Mutex;
 
@@ -77,8 +67,8 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     at_exit::finalize_at_exit(call!("start_pes (at exit)"), finalize::finalize);
 }
 
-/// Counts an init. The first one joins the job; the first one after the last finalize returns to
-/// it.
+/// Counts an init, and starts the PE if it is not initialized. Ends the job if the start is
+/// refused.
 fn enter(
     call: Call,
     providers: &[Provider],
@@ -97,107 +87,34 @@ fn enter(
     }
 
     process::set_starting(true);
-    let pe = threads::record_threads(|| open(call, providers, thread_level, by_id));
-    let job = pe.job();
-    thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
-
-    let is_recorded = add_observers(call, pe.links);
-    if is_recorded {
-        status::locate_waits(pe.links);
+    match start(call, providers, thread_level, by_id) {
+        Ok(job) => {
+            process::set_starting(false);
+            job
+        }
+        Err(why) => fail!(call, "{why}"),
     }
-
-    // After `open`, which decides whether the network carries out atomic operations.
-    address::set_polls_counted(job.is_oversubscribed);
-    let heap_bytes = job.memory.layout().heap_bytes();
-    address::open(job.memory.heap(), heap_bytes, is_recorded);
-
-    // The barrier is a call of the library, so the init counts before it.
-    caller::record_initializer();
-    process::increment_inits();
-
-    // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other PEs
-    // may initialize by another routine, so all use this name.
-    barrier_all((pe, call!("shmem_init")));
-    mpi::warn_if_alone(job);
-    status::enter(pe.links, Stage::Initialized);
-
-    // After the barrier, which is neither counted nor traced.
-    statistics::start(call, job);
-    job_trace::start(pe, call);
-    process::set_starting(false);
-    job
 }
 
-/// Adds the observers that the settings and the program request, except those of the statistics and
-/// the trace, which start later. Returns true if any observer but the checks sees accesses.
-fn add_observers(call: Call, links: &'static Links) -> bool {
-    let job = &links.job;
-    let settings = &job.settings;
-    if settings.checks() {
-        observers::add(Observer::Checks);
-    }
-    if settings.check == Checks::Races {
-        races::open(call, job);
-        observers::add(Observer::Races);
-    }
-
-    let records_writes = writes::are_wanted(settings);
-    if records_writes {
-        writes::start(links.area.writes());
-        observers::add(Observer::Writes);
-    }
-
-    let is_under_sanitizer = ThreadSanitizer::find().is_some();
-    if is_under_sanitizer {
-        observers::add(Observer::ThreadSanitizer);
-    }
-
-    let is_counted = settings.statistics != Statistics::No;
-    is_counted || settings.trace.is_some() || records_writes || is_under_sanitizer
-}
-
-/// Joins the job, or returns to it, and connects to its PEs.
-fn open(
+/// Makes the process a PE: the steps of a start, in their order. The log names each, so that one
+/// can see in which a start hangs or ends.
+fn start(
     call: Call,
     providers: &[Provider],
     thread_level: c_int,
     by_id: Option<&ById>,
-) -> &'static OwnPe {
-    let pe = match own_pe::known() {
-        Some(pe) => {
-            status::enter(pe.links, Stage::Starting);
-            if let Err(error) = pe.job().session().report_resumption() {
-                fail!(call, "{error}");
-            }
-            pe
-        }
-        None => {
-            // The static data of a process without a launcher were not moved before main. They are
-            // moved now, while this thread is the only one.
-            if by_id.is_some() {
-                statics::move_now();
-            }
-            let pe = join::join(call, providers, thread_level, by_id);
-            machine::begin(pe.links);
-            polling_calls::begin();
-            watchdog::start(pe.job());
-            pe
-        }
-    };
-    let job = pe.job();
-
-    let layout = job.memory.layout();
-    // SAFETY: the heap is mapped for the life of the process. The last finalize has dropped its
-    // allocator behind a barrier, so no PE uses the blocks of that one any more.
-    let mut allocator =
-        unsafe { Allocator::new(job.memory.heap(), layout.heap_bytes(), layout.stride()) };
-    if job.settings.checks() {
-        allocator = allocator.guarded();
-    }
-    *job.allocator() = Some(allocator);
-
-    connect::connect(call, job, providers);
-    // After the libraries of transports have installed their handlers.
-    crash::install_for(job, call);
-    pe
+) -> Result<&'static Job, StartError> {
+    let connected = threads::record_threads(|| {
+        let joined = match own_pe::known() {
+            Some(pe) => Joined::again(pe)?,
+            None => identify(providers, thread_level, by_id)?
+                .exchange()?
+                .agree()?
+                .map()?
+                .publish()
+                .join()?,
+        };
+        joined.connect(call, providers)
+    })?;
+    Ok(connected.observe(call).open().meet(call))
 }

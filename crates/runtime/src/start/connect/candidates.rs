@@ -2,12 +2,14 @@
 //! The functions are pure and depend only on the findings of all PEs, so that all PEs get the same
 //! result.
 
+use crate::start::error::StartError;
+use rushmem_bootstrap::Records;
 use rushmem_transport::{Amos, Provider};
 use serde::{Deserialize, Serialize};
 
 /// The state of one provider on one PE.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Availability {
+pub(in crate::start) enum Availability {
     /// It is not available, for this reason.
     Absent(String),
     /// It is available without RDMA devices, or was not opened, since this machine has none.
@@ -18,37 +20,37 @@ pub(super) enum Availability {
 
 /// What one PE has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Findings {
+pub(in crate::start) struct Findings {
     /// The name of the transport that its settings request; empty for `auto`.
-    pub(super) requested: String,
+    pub(in crate::start) requested: String,
     /// The executor of atomic operations that its settings request, as text; empty for `auto`.
-    pub(super) amos: String,
+    pub(in crate::start) amos: String,
     /// The state of each provider; empty if its settings request a transport.
-    pub(super) seen: Vec<Availability>,
+    pub(in crate::start) seen: Vec<Availability>,
     /// The names of the providers whose networks carry out atomic operations in hardware on this
     /// PE. Providers that the settings exclude are not among them.
-    pub(super) hardware_amos: Vec<String>,
+    pub(in crate::start) hardware_amos: Vec<String>,
 }
 
 impl Findings {
     /// Returns true if the PE has found RDMA devices for a provider. `rank` is the number of the
     /// provider in the order of preference.
-    pub(super) fn has_rdma(&self, rank: usize) -> bool {
+    pub(in crate::start) fn has_rdma(&self, rank: usize) -> bool {
         self.seen.get(rank) == Some(&Availability::Rdma)
     }
 }
 
 /// A transport that the job may use, and the verdict on it.
-pub(super) struct Candidate<'a> {
-    pub(super) provider: &'a Provider,
+pub(in crate::start) struct Candidate<'a> {
+    pub(in crate::start) provider: &'a Provider,
     /// Its number in the order of preference.
-    pub(super) rank: usize,
-    pub(super) verdict: Verdict,
+    pub(in crate::start) rank: usize,
+    pub(in crate::start) verdict: Verdict,
 }
 
 /// The verdict on a transport.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::start) enum Verdict {
     /// It is not tried, for this reason.
     Excluded(String),
     /// It is tried unless one before it works.
@@ -61,7 +63,7 @@ pub(super) enum Verdict {
 
 impl Candidate<'_> {
     /// Returns why the transport is not chosen; `None` if it is, or is not tried yet.
-    pub(super) fn refusal(&self) -> Option<&str> {
+    pub(in crate::start) fn refusal(&self) -> Option<&str> {
         match &self.verdict {
             Verdict::Excluded(why) | Verdict::Failed(why) => Some(why),
             Verdict::Untried | Verdict::Chosen => None,
@@ -69,13 +71,15 @@ impl Candidate<'_> {
     }
 
     /// Returns true if the transport is not tried.
-    pub(super) fn is_excluded(&self) -> bool {
+    pub(in crate::start) fn is_excluded(&self) -> bool {
         matches!(self.verdict, Verdict::Excluded(_))
     }
 }
 
 /// Lists transports with the reasons why they are not chosen.
-pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'b>>) -> String {
+pub(in crate::start) fn refusals<'a, 'b: 'a>(
+    refused: impl Iterator<Item = &'a Candidate<'b>>,
+) -> String {
     let mut reasons = Vec::new();
     for candidate in refused {
         if let Some(why) = candidate.refusal() {
@@ -90,22 +94,26 @@ pub(super) fn refusals<'a, 'b: 'a>(refused: impl Iterator<Item = &'a Candidate<'
 ///
 /// # Errors
 /// If PEs request different transports or executors of atomic operations, if they have different
-/// providers, or if no provider is left to try; a sentence.
-pub(super) fn agree<'a>(
+/// providers, or if no provider is left to try.
+pub(in crate::start) fn agree<'a>(
     providers: &[&'a Provider],
     findings: &[Findings],
-) -> Result<Vec<Candidate<'a>>, String> {
+) -> Result<Vec<Candidate<'a>>, StartError> {
     let first = &findings[0];
-    for (pe, found) in findings.iter().enumerate() {
+    for (found, pe) in findings.iter().zip(0..) {
         require_equal("SHMEM_TRANSPORT", &first.requested, pe, &found.requested)?;
         require_equal("SHMEM_AMOS", &first.amos, pe, &found.amos)?;
+        // A PE whose settings request a transport has looked for no other.
+        if first.requested.is_empty() && found.seen.len() != providers.len() {
+            return Err(StartError::Providers { pe });
+        }
     }
 
     let mut excluded = Vec::new();
     let mut rdma = Vec::new();
     let mut others = Vec::new();
     for (rank, &provider) in providers.iter().enumerate() {
-        let verdict = match why_excluded(provider, rank, &first.requested, findings)? {
+        let verdict = match why_excluded(provider, rank, &first.requested, findings) {
             Some(why) => Verdict::Excluded(why),
             None => Verdict::Untried,
         };
@@ -125,21 +133,24 @@ pub(super) fn agree<'a>(
 
     if rdma.is_empty() && others.is_empty() {
         let whys = refusals(excluded.iter());
-        return Err(format!("PEs that share no memory need a transport; {whys}"));
+        return Err(StartError::NoTransport(format!(
+            "PEs that share no memory need a transport; {whys}"
+        )));
     }
     Ok(excluded.into_iter().chain(rdma).chain(others).collect())
 }
 
 /// Returns an error if PE `pe` requests another value of a setting than PE 0.
-fn require_equal(setting: &str, first: &str, pe: usize, other: &str) -> Result<(), String> {
+fn require_equal(name: &'static str, first: &str, pe: u32, other: &str) -> Result<(), StartError> {
     if other == first {
         return Ok(());
     }
-    let first = requested_or_auto(first);
-    let other = requested_or_auto(other);
-    Err(format!(
-        "{setting} is {first} on PE 0 and {other} on PE {pe}; it must be the same on all PEs"
-    ))
+    Err(StartError::Requested {
+        name,
+        first: requested_or_auto(first).to_owned(),
+        other: requested_or_auto(other).to_owned(),
+        pe,
+    })
 }
 
 fn requested_or_auto(requested: &str) -> &str {
@@ -152,28 +163,23 @@ fn requested_or_auto(requested: &str) -> &str {
 
 /// Returns why a provider is not tried; `None` if it is. `rank` is its number in the order of
 /// preference, and `requested` the transport that all PEs request, if they do.
-///
-/// # Errors
-/// If a PE has fewer providers; a sentence.
 fn why_excluded(
     provider: &Provider,
     rank: usize,
     requested: &str,
     findings: &[Findings],
-) -> Result<Option<String>, String> {
+) -> Option<String> {
     if provider.name == requested {
-        return Ok(None);
+        return None;
     }
     if !requested.is_empty() {
-        return Ok(Some(format!("SHMEM_TRANSPORT is {requested}")));
+        return Some(format!("SHMEM_TRANSPORT is {requested}"));
     }
 
     let mut outcomes = Vec::new();
     let mut plain = Vec::new();
     for (found, pe) in findings.iter().zip(0..) {
-        let Some(seen) = found.seen.get(rank) else {
-            return Err("another PE knows other transports; start all PEs alike".to_owned());
-        };
+        let seen = &found.seen[rank];
         outcomes.push(match seen {
             Availability::Absent(why) => Err(why.clone()),
             Availability::Plain | Availability::Rdma => Ok(()),
@@ -183,25 +189,25 @@ fn why_excluded(
         }
     }
     if let Some(absent) = complaint(&outcomes) {
-        return Ok(Some(absent));
+        return Some(absent);
     }
 
     if provider.without_rdma || plain.is_empty() {
-        Ok(None)
+        None
     } else if plain.len() == findings.len() {
-        Ok(Some("no PE has an RDMA device for it".to_owned()))
+        Some("no PE has an RDMA device for it".to_owned())
     } else {
         let pes = list_pes(&plain);
         let verb = if plain.len() == 1 { "has" } else { "have" };
-        Ok(Some(format!("{pes} {verb} no RDMA device for it")))
+        Some(format!("{pes} {verb} no RDMA device for it"))
     }
 }
 
 /// The executor of the atomic operations of the job, and the reason for the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::start) struct AmoExecutor {
-    pub(super) amos: Amos,
-    pub(super) reason: String,
+    pub(in crate::start) amos: Amos,
+    pub(in crate::start) reason: String,
 }
 
 /// Returns the executors of atomic operations to try over a provider, best first. `requested` is
@@ -260,12 +266,15 @@ impl AmoExecutor {
     }
 }
 
+/// The parts of a provider that a PE can use with an executor, or why it can use none.
+pub(in crate::start) type Offer = Result<Vec<String>, String>;
+
 /// A part of a provider that all PEs can use.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CommonPart {
-    pub(super) name: String,
+pub(in crate::start) struct CommonPart {
+    pub(in crate::start) name: String,
     /// The indices of the executors of atomic operations with which they can use it.
-    pub(super) with: Vec<usize>,
+    pub(in crate::start) with: Vec<usize>,
 }
 
 /// Returns the parts of a provider that all PEs can use, in the order of PE 0. `offers` has, for
@@ -273,9 +282,9 @@ pub(super) struct CommonPart {
 ///
 /// # Errors
 /// If there is no common part; the reason for each executor.
-pub(super) fn common_parts(
+pub(in crate::start) fn common_parts(
     n_executors: usize,
-    offers: &[Vec<Result<Vec<String>, String>>],
+    offers: &[Vec<Offer>],
 ) -> Result<Vec<CommonPart>, String> {
     let mut common: Vec<CommonPart> = Vec::new();
     let mut whys = Vec::new();
@@ -310,20 +319,18 @@ pub(super) fn common_parts(
 ///
 /// # Errors
 /// If there is none; the reason.
-fn parts_with(
-    executor: usize,
-    offers: &[Vec<Result<Vec<String>, String>>],
-) -> Result<Vec<&String>, String> {
+fn parts_with(executor: usize, offers: &[Vec<Offer>]) -> Result<Vec<&String>, String> {
     // The parts of each PE, and whether the PE has any.
     let mut lists: Vec<&[String]> = Vec::new();
     let mut outcomes: Vec<Result<(), String>> = Vec::new();
-    for offer in offers.iter().filter_map(|offer| offer.get(executor)) {
-        match offer {
-            Ok(list) => {
+    for offer in offers {
+        match offer.get(executor) {
+            Some(Ok(list)) => {
                 lists.push(list);
                 outcomes.push(Ok(()));
             }
-            Err(why) => outcomes.push(Err(why.clone())),
+            Some(Err(why)) => outcomes.push(Err(why.clone())),
+            None => outcomes.push(Err("it has listed nothing".to_owned())),
         }
     }
     if let Some(why) = complaint(&outcomes) {
@@ -348,9 +355,23 @@ fn parts_with(
     Err(format!("the PEs have nothing in common ({described})"))
 }
 
+/// The result of a step of an attempt on one PE; the error is the reason.
+pub(in crate::start) type StepResult = Result<(), String>;
+
+/// Returns an error if a step has failed on some PEs: which ones, and why.
+pub(in crate::start) fn result_of_all(of_all: &Records<StepResult>) -> StepResult {
+    // Equal results of consecutive PEs are one record, so this search is short if all PEs have
+    // succeeded. Only after a failure is there a value for each PE.
+    if of_all.position(StepResult::is_err).is_none() {
+        return Ok(());
+    }
+    let of_each_pe: Vec<StepResult> = of_all.iter().cloned().collect();
+    complaint(&of_each_pe).map_or(Ok(()), Err)
+}
+
 /// Describes which PEs have failed for which reason; `None` if none has. PEs with the same reason
 /// are named together.
-pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
+pub(in crate::start) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
     let mut failures: Vec<Failure<'_>> = Vec::new();
     for (outcome, pe) in outcomes.iter().zip(0..) {
         let Err(why) = outcome else { continue };
@@ -415,7 +436,7 @@ mod tests {
     };
 
     fn agreed(findings: &[Findings]) -> Result<Vec<Candidate<'static>>, String> {
-        agree(&[&UCX, &OFI, &TCP], findings)
+        agree(&[&UCX, &OFI, &TCP], findings).map_err(|error| error.to_string())
     }
 
     /// Returns the numbers of the transports that are tried, in their order.

@@ -2,6 +2,7 @@
 //! for tools. In a job without a transport the CPU carries out atomic operations.
 
 use super::candidates::AmoExecutor;
+use super::negotiation::Negotiation;
 use rushmem_pe::call::Call;
 use rushmem_pe::job::{self, Job};
 use rushmem_system::lock::{read, write};
@@ -13,17 +14,40 @@ use std::sync::RwLock;
 static PATH: RwLock<Option<&'static CStr>> = RwLock::new(None);
 
 /// The transport of a job that needs one.
-pub(crate) struct Chosen<'a> {
-    pub(crate) name: &'a str,
+pub(super) struct Chosen<'a> {
+    name: &'a str,
     /// The reason for the choice, as a clause.
-    pub(crate) reason: String,
+    reason: String,
     /// The executor of atomic operations.
-    pub(super) executor: &'a AmoExecutor,
+    executor: &'a AmoExecutor,
+}
+
+impl<'a> Chosen<'a> {
+    /// Describes the outcome of a negotiation.
+    pub(super) fn new(negotiation: &'a Negotiation<'_>, executor: &'a AmoExecutor) -> Chosen<'a> {
+        let mut refused = Vec::new();
+        for candidate in &negotiation.candidates {
+            if let Some(why) = candidate.refusal() {
+                refused.push(format!("{} is not chosen: {why}", candidate.provider.name));
+            }
+        }
+
+        let reason = match negotiation.requested() {
+            Some(requested) => format!("SHMEM_TRANSPORT is {requested}"),
+            None if refused.is_empty() => "every PE has it".to_owned(),
+            None => refused.join("; "),
+        };
+        Chosen {
+            name: negotiation.winner().provider.name,
+            reason,
+            executor,
+        }
+    }
 }
 
 /// Stores the path for [`transport`], and logs it on PE 0. `chosen` is `None` in a job without a
 /// transport.
-pub(crate) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
+pub(super) fn record(job: &Job, chosen: Option<Chosen<'_>>) {
     let n_pes = job.n_pes;
     let n_nodes = job.nodes.n_nodes();
     let path;

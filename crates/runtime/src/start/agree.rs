@@ -1,0 +1,250 @@
+//! The third step of a start: the PE compares the records of all PEs. Values that must be equal end
+//! the start if they are not; from the others, each PE computes what all PEs of the job compute
+//! alike, such as the address of the heap.
+
+use super::error::StartError;
+use super::exchange::{Exchanged, MemoryPlan, StartupRecord};
+use super::identify::Identified;
+use super::locality;
+use rushmem_bootstrap::{NodeMap, Records};
+use rushmem_heap::{Reservation, ReservedPages};
+use rushmem_transport::Pe;
+use std::fmt::{self, Display, Formatter};
+
+/// A PE that is compatible with all others.
+pub(super) struct Compatible {
+    pub(super) identified: Identified,
+    pub(super) plan: MemoryPlan,
+    /// The reserved range at the address that all PEs use for the heap, if there is one.
+    pub(super) reserved: Option<Reservation>,
+    pub(super) pages: Option<ReservedPages>,
+    pub(super) agreement: Agreement,
+    pub(super) records: Records<StartupRecord>,
+}
+
+impl Exchanged {
+    /// Compares the records, and agrees on the address of the heap.
+    ///
+    /// # Errors
+    /// If a value that must be equal differs between PEs.
+    pub(super) fn agree(self) -> Result<Compatible, StartError> {
+        rushmem_system::log::debug!("start: compares what the PEs have in common");
+        let place = &self.identified.place;
+        require_equal(place.me, &self.records)?;
+        let agreement = Agreement::of(&place.machines, &place.nodes, &self.records)?;
+        report_addresses(place.me, &self.records, agreement.heap_address);
+
+        // The other reservations are released.
+        let mut reserved = self.reserved.into_iter();
+        let reserved = reserved.find(|one| Some(one.slice()) == agreement.heap_address);
+        Ok(Compatible {
+            identified: self.identified,
+            plan: self.plan,
+            reserved,
+            pages: self.pages,
+            agreement,
+            records: self.records,
+        })
+    }
+}
+
+/// Returns an error if a value that must be equal differs between PE `me` and another one.
+pub(super) fn require_equal(me: Pe, records: &Records<StartupRecord>) -> Result<(), StartError> {
+    let own = &records[me.0];
+    let me = me.0;
+
+    let here = equal_settings(own);
+    if let Some(pe) = records.position(|record| equal_settings(record) != here) {
+        let there = equal_settings(&records[pe]);
+        let differs = |i: &usize| here[*i] != there[*i];
+        let i = (0..here.len()).find(differs).expect("one of them differs");
+        return Err(StartError::Setting {
+            name: here[i].0,
+            here: here[i].1.to_string(),
+            there: there[i].1.to_string(),
+            pe,
+        });
+    }
+
+    if let Some(pe) = records.position(|record| record.forced != own.forced) {
+        return Err(StartError::Forced { pe, me });
+    }
+    if let Some(pe) = records.position(|record| record.tuned != own.tuned) {
+        return Err(StartError::Tuned { pe, me });
+    }
+    if let Some(pe) = records.position(|record| record.statics != own.statics) {
+        return Err(StartError::Program { pe, me });
+    }
+    Ok(())
+}
+
+/// Returns the settings that must be equal on all PEs.
+fn equal_settings(record: &StartupRecord) -> [(&'static str, SettingValue<'_>); 5] {
+    use SettingValue::{Bytes, IsSet, Text};
+    [
+        ("SHMEM_SYMMETRIC_SIZE", Bytes(record.symmetric_size)),
+        ("SHMEM_CHECK", Text(&record.check)),
+        ("SHMEM_STATS", IsSet(record.is_counted)),
+        ("SHMEM_TRACE", IsSet(record.is_traced)),
+        ("SHMEM_HUGE_PAGES", Text(&record.huge_pages)),
+    ]
+}
+
+/// The value of a setting in a record.
+#[derive(PartialEq)]
+enum SettingValue<'a> {
+    Bytes(u64),
+    Text(&'a str),
+    IsSet(bool),
+}
+
+impl Display for SettingValue<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Bytes(nbytes) => write!(f, "{nbytes} bytes"),
+            SettingValue::Text(text) => f.write_str(text),
+            SettingValue::IsSet(is_set) => f.write_str(if *is_set { "set" } else { "not set" }),
+        }
+    }
+}
+
+/// What all PEs of a job compute alike: the function that makes it does not know on which PE it
+/// runs. So the PEs may decide by it without communication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Agreement {
+    /// The address of the heap that all PEs can use; `None` if there is no common one.
+    pub(super) heap_address: Option<usize>,
+    /// True if the static data of some PE are not in shared memory although it shares a node with
+    /// other PEs. These need a transport for the static data.
+    pub(super) has_statics_apart: bool,
+    /// True if PEs outnumber the usable CPUs on some machine.
+    pub(super) is_oversubscribed_somewhere: bool,
+    /// True if several threads of some PE may be in the library at once.
+    pub(super) has_threads_somewhere: bool,
+    /// True if all PEs run the same build of the program.
+    pub(super) has_equal_constants: bool,
+    /// True if all PEs reach each other over loopback.
+    pub(super) is_on_one_stack: bool,
+    /// A secret that only the PEs of this job know.
+    pub(super) secret: [u8; 32],
+}
+
+impl Agreement {
+    /// Computes the agreement of PEs that are on these machines and nodes.
+    ///
+    /// # Errors
+    /// If PE 0 has sent no secret.
+    pub(super) fn of(
+        machines: &NodeMap,
+        nodes: &NodeMap,
+        records: &Records<StartupRecord>,
+    ) -> Result<Agreement, StartError> {
+        let first = &records[0];
+        let mut all_machines = 0..machines.n_nodes();
+        let is_oversubscribed = |machine| cpus_per_pe(machines, machine, records) == 0;
+        let others = |differ: fn(&StartupRecord, &StartupRecord) -> bool| {
+            records.position(|record| differ(record, first)).is_some()
+        };
+        Ok(Agreement {
+            heap_address: common_heap_address(records),
+            has_statics_apart: has_statics_apart(nodes, records),
+            is_oversubscribed_somewhere: all_machines.any(is_oversubscribed),
+            has_threads_somewhere: records.position(StartupRecord::has_threads).is_some(),
+            has_equal_constants: !others(|one, first| one.constants != first.constants),
+            is_on_one_stack: !others(|one, first| one.stack != first.stack),
+            secret: first.secret.ok_or(StartError::SecretMissing)?,
+        })
+    }
+}
+
+/// Returns the number of CPUs that the PEs of a machine may use together.
+pub(super) fn usable_cpus(
+    machines: &NodeMap,
+    machine: u32,
+    records: &Records<StartupRecord>,
+) -> usize {
+    locality::cpus_of_machine(machines.members(machine).map(|pe| &records[pe].cpus))
+}
+
+/// Returns the number of CPUs for each PE of a machine; 0 if PEs outnumber the CPUs.
+pub(super) fn cpus_per_pe(
+    machines: &NodeMap,
+    machine: u32,
+    records: &Records<StartupRecord>,
+) -> u32 {
+    let share = usable_cpus(machines, machine, records) / machines.size(machine) as usize;
+    u32::try_from(share).unwrap_or(u32::MAX)
+}
+
+fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
+    (0..nodes.n_pes()).any(|pe| {
+        let has_neighbors = nodes.size(nodes.node_of(pe)) > 1;
+        has_neighbors && records[pe].statics_in_slot.is_none()
+    })
+}
+
+/// Returns the address of the heap that all PEs can use; `None` if there is no common one.
+fn common_heap_address(records: &Records<StartupRecord>) -> Option<usize> {
+    let mut addresses = records[0].reserved.iter().copied();
+    addresses.find(|address| pe_without(*address, records).is_none())
+}
+
+/// Returns the first PE that could not reserve the range at an address.
+fn pe_without(address: usize, records: &Records<StartupRecord>) -> Option<u32> {
+    records.position(|record| !record.reserved.contains(&address))
+}
+
+/// Returns true if [`report_addresses`] prints addresses. Both functions are in one module, since
+/// `SHMEM_DEBUG` may select messages by their module.
+pub(super) fn prints_addresses() -> bool {
+    rushmem_system::log::is_wanted!(DEBUG)
+}
+
+/// Logs on PE 0 whether the symmetric heap and the static data have the same address on all PEs. A
+/// heap that has not is reported at level `info`, anything else at level `debug`.
+fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: Option<usize>) {
+    if me != Pe(0) || records.n_pes() == 1 {
+        return;
+    }
+
+    match heap {
+        Some(address) => {
+            rushmem_system::log::debug!("the symmetric heap begins at {address:#x} on all PEs")
+        }
+        None => rushmem_system::log::info!(
+            "the symmetric heap begins at different addresses on the PEs: {}",
+            obstacle(records)
+        ),
+    }
+
+    let Some(statics) = records[0].statics_start else {
+        return;
+    };
+    // A PE whose log is off sends no address.
+    let other = records.position(|record| {
+        record
+            .statics_start
+            .is_some_and(|address| address != statics)
+    });
+    if let Some(pe) = other
+        && let Some(there) = records[pe].statics_start
+    {
+        rushmem_system::log::debug!(
+            "the static data begin at {statics:#x} on PE 0 and at {there:#x} on PE {pe}: `oshrun --no-aslr` \
+             gives them one address"
+        );
+    } else {
+        rushmem_system::log::debug!("the static data begin at {statics:#x} on all PEs");
+    }
+}
+
+/// Explains why no range is free on all PEs.
+fn obstacle(records: &Records<StartupRecord>) -> String {
+    if let Some(pe) = records.position(|record| record.reserved.is_empty()) {
+        return format!("PE {pe} could reserve no range of addresses");
+    }
+
+    let first = records[0].reserved[0];
+    let pe = pe_without(first, records).expect("otherwise the first range would be free on all");
+    format!("PE {pe} has other memory at {first:#x}, and no other range is free on all")
+}

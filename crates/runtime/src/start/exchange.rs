@@ -1,0 +1,315 @@
+//! The second step of a start: each PE sends a record to all others, with the values that must be
+//! equal and those that only it knows.
+//!
+//! Equal records of consecutive PEs are sent once, so a record has a value that differs from PE to
+//! PE only if another PE needs it.
+//!
+//! The addresses of symmetric objects are the same on all PEs where that is possible, so that
+//! programs can keep pointers in symmetric memory. Each PE tries to reserve a few ranges before it
+//! sends its record, and [`agree`](super::agree) finds one that all PEs could reserve. The address
+//! of static data is where the kernel loads the program.
+
+use super::error::StartError;
+use super::identify::{Identified, Place};
+use super::locality::{self, Cpus};
+use super::{agree, algorithm_table};
+use core::ffi::c_int;
+use rushmem_bootstrap::Records;
+use rushmem_collectives::choice::Table;
+use rushmem_heap::huge_pages::PageSize;
+use rushmem_heap::{Layout, Reservation, ReservedAt, ReservedPages};
+use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
+use rushmem_pe::digest::{digest, digest_of_bytes};
+use rushmem_pe::memory::areas::{Areas, RECEIVE_BUFFER_SETS};
+use rushmem_pe::memory::{huge_pages, statics};
+use rushmem_pe::settings::{Settings, Statistics};
+use rushmem_system::codec::{decode, encode};
+use rushmem_transport::Pe;
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+
+/// A PE that knows the records of all PEs.
+pub(super) struct Exchanged {
+    pub(super) identified: Identified,
+    pub(super) plan: MemoryPlan,
+    pub(super) reserved: Vec<Reservation>,
+    pub(super) pages: Option<ReservedPages>,
+    pub(super) records: Records<StartupRecord>,
+}
+
+impl Identified {
+    /// Exchanges the records of all PEs.
+    ///
+    /// # Errors
+    /// If a PE has another build, or its record is damaged.
+    pub(super) fn exchange(mut self) -> Result<Exchanged, StartError> {
+        rushmem_system::log::debug!("start: exchanges the records of all PEs");
+        let n_pes = self.place.n_pes;
+        let n_local = self.place.n_local;
+        let local = self.place.local;
+
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(StartError::NoSecret)?;
+
+        let plan = MemoryPlan::of_pe(&self.settings, n_pes, self.thread_level);
+        let mut reserved = Vec::new();
+        let mut pages = None;
+        if let Some(layout) = &plan.layout {
+            reserved = Reservation::all(layout, n_local, local);
+            pages = huge_pages::reserve(&self.settings, layout, n_local, local);
+        }
+
+        let own = OwnValues {
+            secret,
+            reserved: reserved.iter().map(Reservation::slice).collect(),
+            reserved_pages: pages.as_ref().and_then(|pages| pages.location().ok()),
+            ..OwnValues::of_process(&self.algorithms)
+        };
+        let own = own.record(&self.place, &self.settings, self.thread_level);
+        let records = self.build.exchange(&mut self.session, &encode(&own))?;
+        let records = decoded(records)?;
+
+        if !have_one_plan(&records) {
+            // Some PEs have planned larger areas than others. All use the smaller ones, for which
+            // the ranges and pages were not reserved.
+            return Ok(Exchanged {
+                plan: MemoryPlan::new(&self.settings, n_pes, 1),
+                identified: self,
+                reserved: Vec::new(),
+                pages: None,
+                records: without_reservations(records),
+            });
+        }
+
+        if are_pages_reserved(&records) {
+            pages = self.share_pages(pages, &plan, &records)?;
+        }
+        Ok(Exchanged {
+            identified: self,
+            plan,
+            reserved,
+            pages,
+            records,
+        })
+    }
+
+    /// Returns the reserved pages for the heaps of this machine, if all of its PEs can open them.
+    /// The first PE of each machine has reserved them, and the others open them.
+    fn share_pages(
+        &mut self,
+        own: Option<ReservedPages>,
+        plan: &MemoryPlan,
+        records: &Records<StartupRecord>,
+    ) -> Result<Option<ReservedPages>, StartError> {
+        let mut pages = own;
+        if pages.is_none()
+            && let Some(reserved) = pages_of_machine(&self.place, records)
+            && let Some(layout) = &plan.layout
+        {
+            match ReservedPages::open(layout, reserved) {
+                Ok(opened) => pages = Some(opened),
+                Err(why) => rushmem_system::log::debug!(%why, "cannot open reserved pages"),
+            }
+        }
+
+        let has_opened = self.session.exchange(&[u8::from(pages.is_some())])?;
+        Ok(pages.filter(|_| machine_has_opened(&self.place, &has_opened)))
+    }
+}
+
+/// The record of one PE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StartupRecord {
+    pub(super) symmetric_size: u64,
+    /// The value of `SHMEM_HUGE_PAGES`.
+    pub(super) huge_pages: String,
+    /// The value of `SHMEM_CHECK`, on which the places of blocks in the heap depend.
+    pub(super) check: String,
+    /// True if the PE counts its operations; all PEs exchange the counters at the last finalize.
+    pub(super) is_counted: bool,
+    /// True if the PE records a trace; all PEs compare their clocks for it.
+    pub(super) is_traced: bool,
+    /// A digest of the algorithms of collectives that the user forces.
+    pub(super) forced: u64,
+    /// A digest of the rows in the user's file of algorithms of collectives.
+    pub(super) tuned: u64,
+    /// A digest of the network stack: the same on PEs that reach each other over loopback.
+    pub(super) stack: u64,
+    /// The job's secret, from PE 0.
+    pub(super) secret: Option<[u8; 32]>,
+    pub(super) cpus: Cpus,
+    /// The thread level that the PE requested.
+    pub(super) thread_level: c_int,
+    /// A digest of the layout of the program's static data.
+    pub(super) statics: u64,
+    /// A digest that differs if the program's constants differ.
+    pub(super) constants: u64,
+    /// The start of the PE's static data in its slot of the node's memory, or in its file; `None`
+    /// if they are not in shared memory.
+    pub(super) statics_in_slot: Option<u64>,
+    /// The start of the static data in the PE's process, if the log of PE 0 shows it.
+    pub(super) statics_start: Option<usize>,
+    /// The addresses at which the PE could reserve room for its heap.
+    pub(super) reserved: Vec<usize>,
+    /// The reserved pages for the heaps of the machine, if this PE has reserved them.
+    pub(super) reserved_pages: Option<ReservedAt>,
+}
+
+impl StartupRecord {
+    /// Returns true if several threads of the PE may be in the library at once.
+    pub(super) fn has_threads(&self) -> bool {
+        self.thread_level >= SHMEM_THREAD_MULTIPLE
+    }
+}
+
+/// The values of a record that the process has found out, apart from its settings.
+#[derive(Clone, Debug)]
+pub(super) struct OwnValues {
+    pub(super) secret: [u8; 32],
+    pub(super) forced: u64,
+    pub(super) tuned: u64,
+    pub(super) stack: u64,
+    pub(super) cpus: Cpus,
+    pub(super) statics: u64,
+    pub(super) constants: u64,
+    pub(super) statics_in_slot: Option<u64>,
+    pub(super) statics_start: Option<usize>,
+    pub(super) reserved: Vec<usize>,
+    pub(super) reserved_pages: Option<ReservedAt>,
+}
+
+impl OwnValues {
+    /// Returns the values of this process, except the secret and what it has reserved.
+    fn of_process(algorithms: &Table) -> OwnValues {
+        OwnValues {
+            secret: [0; 32],
+            forced: algorithm_table::digest_of_forced(algorithms),
+            tuned: algorithm_table::digest_of_tuned(algorithms),
+            stack: network_stack(),
+            cpus: locality::usable_cpus(),
+            statics: digest(statics::own().fingerprint()),
+            constants: digest_of_bytes(statics::own().identity_of_constants()),
+            statics_in_slot: statics::remapped().map(|remapped| remapped.in_slot),
+            statics_start: agree::prints_addresses().then(|| statics::own().start()),
+            reserved: Vec::new(),
+            reserved_pages: None,
+        }
+    }
+
+    /// Returns the record of the PE at a place, with these settings.
+    pub(super) fn record(
+        self,
+        place: &Place,
+        settings: &Settings,
+        thread_level: c_int,
+    ) -> StartupRecord {
+        StartupRecord {
+            symmetric_size: settings.symmetric_size,
+            huge_pages: settings.huge_pages.to_string(),
+            check: settings.check.to_string(),
+            is_counted: settings.statistics != Statistics::No,
+            is_traced: settings.trace.is_some(),
+            forced: self.forced,
+            tuned: self.tuned,
+            stack: self.stack,
+            secret: (place.me == Pe(0)).then_some(self.secret),
+            cpus: self.cpus,
+            thread_level,
+            statics: self.statics,
+            constants: self.constants,
+            statics_in_slot: self.statics_in_slot,
+            statics_start: self.statics_start,
+            reserved: self.reserved,
+            reserved_pages: self.reserved_pages,
+        }
+    }
+}
+
+/// Returns a digest that identifies the network stack of this process among those of all machines
+/// and network namespaces.
+fn network_stack() -> u64 {
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    let bytes = boot.iter().chain(namespace.as_os_str().as_encoded_bytes());
+    digest_of_bytes(bytes.copied())
+}
+
+/// The memory of a PE as it is planned before it is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MemoryPlan {
+    pub(super) areas: Areas,
+    /// `None` if the heap does not fit into an address space.
+    pub(super) layout: Option<Layout>,
+}
+
+impl MemoryPlan {
+    /// Plans the memory of a PE of a job whose PEs all have its thread level. If threads of a PE
+    /// may be in several collectives at once, there are several sets of receive buffers, which
+    /// belong to different teams.
+    pub(super) fn of_pe(settings: &Settings, n_pes: u32, thread_level: c_int) -> MemoryPlan {
+        if thread_level >= SHMEM_THREAD_MULTIPLE {
+            MemoryPlan::new(settings, n_pes, RECEIVE_BUFFER_SETS)
+        } else {
+            MemoryPlan::new(settings, n_pes, 1)
+        }
+    }
+
+    pub(super) fn new(settings: &Settings, n_pes: u32, receive_buffer_sets: usize) -> MemoryPlan {
+        // A heap of small pages fits into the layout for huge ones, too. That costs addresses only.
+        let page = settings.huge_pages.page_size().unwrap_or(PageSize::Mib2);
+        let areas = Areas::new(n_pes, receive_buffer_sets);
+        MemoryPlan {
+            areas,
+            layout: Layout::new(settings.symmetric_size, areas.nbytes(), page),
+        }
+    }
+}
+
+/// Decodes the records of all PEs.
+pub(super) fn decoded(records: Records) -> Result<Records<StartupRecord>, StartError> {
+    records
+        .try_map(|bytes| decode(&bytes))
+        .map_err(|(pe, why)| StartError::Record { pe, why })
+}
+
+/// Returns true if all PEs have planned their memory alike.
+pub(super) fn have_one_plan(records: &Records<StartupRecord>) -> bool {
+    let have_threads = records[0].has_threads();
+    records
+        .position(|record| record.has_threads() != have_threads)
+        .is_none()
+}
+
+/// Returns the records as if no PE had reserved addresses or pages.
+pub(super) fn without_reservations(records: Records<StartupRecord>) -> Records<StartupRecord> {
+    let Ok(records) = records.try_map(|record| {
+        Ok::<_, Infallible>(StartupRecord {
+            reserved: Vec::new(),
+            reserved_pages: None,
+            ..record
+        })
+    });
+    records
+}
+
+/// Returns true if the PEs of some machine have reserved pages. Then all PEs of the job exchange
+/// whether they can open those of their machine.
+pub(super) fn are_pages_reserved(records: &Records<StartupRecord>) -> bool {
+    records
+        .position(|record| record.reserved_pages.is_some())
+        .is_some()
+}
+
+/// Returns the pages that the first PE of this machine has reserved, if it has.
+pub(super) fn pages_of_machine(
+    place: &Place,
+    records: &Records<StartupRecord>,
+) -> Option<ReservedAt> {
+    let first = place.on_machine().next()?;
+    records[first].reserved_pages
+}
+
+/// Returns true if all PEs of this machine have sent that they have opened the reserved pages.
+pub(super) fn machine_has_opened(place: &Place, has_opened: &Records) -> bool {
+    place.on_machine().all(|pe| has_opened[pe] == [1])
+}

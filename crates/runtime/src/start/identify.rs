@@ -1,0 +1,179 @@
+//! The first step of a start: the PE learns its number and its settings, and finds its place among
+//! the machines and nodes of the job. The process gets its identity in messages, its exit handler
+//! and its log.
+
+use super::by_id::ById;
+use super::error::StartError;
+use super::{algorithm_table, child, mistakes};
+use crate::build::Build;
+use crate::exit::leave;
+use core::ffi::c_int;
+use rushmem_bootstrap::{self as bootstrap, JobSession, Joining, NodeMap, Protocol};
+use rushmem_collectives::choice::Table;
+use rushmem_pe::call::warning::warning;
+use rushmem_pe::memory::statics;
+use rushmem_pe::process;
+use rushmem_pe::settings::{self, Settings, VirtualNodes};
+use rushmem_transport::{Pe, Provider};
+use std::mem::ManuallyDrop;
+
+/// A PE that knows its number, its settings and who shares memory with whom.
+pub(super) struct Identified {
+    /// Never dropped: if a later step is refused, the other PEs must not see a closed connection
+    /// and report the end of this PE before it has said why.
+    pub(super) session: ManuallyDrop<JobSession>,
+    pub(super) build: Build,
+    pub(super) settings: Settings,
+    pub(super) thread_level: c_int,
+    pub(super) algorithms: Table,
+    pub(super) place: Place,
+}
+
+/// Reads the environment and gets the number of this PE: from the launcher, or from the meeting of
+/// a unique id.
+///
+/// # Errors
+/// If a setting or the unique id is invalid, or the launcher does not answer.
+pub(super) fn identify(
+    providers: &[Provider],
+    thread_level: c_int,
+    by_id: Option<&ById>,
+) -> Result<Identified, StartError> {
+    // The static data of a process without a launcher were not moved before main. They are moved
+    // now, while this thread is the only one.
+    if by_id.is_some() {
+        statics::move_now();
+    }
+
+    let mistakes = mistakes::apply_files();
+    let settings = settings::of_this_process(providers);
+    if let Ok(settings) = &settings
+        && let Some(filter) = &settings.debug
+    {
+        rushmem_system::log::print(filter);
+    }
+    rushmem_system::log::debug!("start: gets its number from the launcher");
+
+    let opened = open_session(settings.as_ref().ok(), by_id);
+    // Reported only now, since a PE that has joined names itself and ends the whole job.
+    let settings = settings.map_err(StartError::Invalid)?;
+    let session = ManuallyDrop::new(opened?);
+    check_launch(&session, by_id)?;
+
+    child::watch()?;
+    if session.is_launched() {
+        process::buffer_by_line();
+        leave::at_exit();
+    }
+
+    if session.pe() == 0 {
+        for mistake in mistakes {
+            warning!("{mistake}");
+        }
+        mistakes::print_lines(&settings, providers, session.is_launched());
+    }
+    Ok(Identified {
+        build: Build::of(providers),
+        algorithms: algorithm_table::table(&settings).map_err(StartError::Invalid)?,
+        place: Place::new(Pe(session.pe()), session.nodes().clone(), &settings)?,
+        session,
+        settings,
+        thread_level,
+    })
+}
+
+/// Gets the number of this PE. Without `settings`, which are then invalid, uses the defaults: only
+/// a PE that has joined can report the error as one of its job.
+fn open_session(
+    settings: Option<&Settings>,
+    by_id: Option<&ById>,
+) -> Result<JobSession, bootstrap::Error> {
+    let joining = Joining {
+        protocol: settings.map_or(Protocol::Any, |settings| settings.bootstrap),
+        opens_libraries: !statics::own().of_static_program(),
+        file: statics::remapped().and_then(|remapped| remapped.file()),
+        meeting: by_id.map(ById::attendance),
+        limits: settings.map(Settings::meeting_limits).unwrap_or_default(),
+    };
+    JobSession::open(&joining, |pe, aborter| {
+        process::set_identity(Pe(pe), aborter);
+    })
+}
+
+/// Returns an error if `oshrun` has started this process but the library cannot see that, or if the
+/// unique id disagrees with the launcher.
+fn check_launch(session: &JobSession, by_id: Option<&ById>) -> Result<(), StartError> {
+    if !session.is_launched() && statics::have_node_memory() {
+        return Err(StartError::NoVariables);
+    }
+    match by_id {
+        Some(by_id) => by_id.check_and_record(session.pe(), session.n_pes()),
+        None => Ok(()),
+    }
+}
+
+/// The place of a PE in its job.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) me: Pe,
+    pub(super) n_pes: u32,
+    pub(super) machines: NodeMap,
+    /// The PEs that share memory: those of a machine, unless the environment splits it.
+    pub(super) nodes: NodeMap,
+    /// The number of this PE's machine.
+    pub(super) machine: u32,
+    /// The number of PEs on the machine.
+    pub(super) n_local: u32,
+    /// The number of this PE among them.
+    pub(super) local: u32,
+}
+
+impl Place {
+    /// Returns the place of PE `me` of a job on these machines.
+    ///
+    /// # Errors
+    /// If the setting of virtual nodes does not fit the job.
+    pub(super) fn new(me: Pe, machines: NodeMap, settings: &Settings) -> Result<Place, StartError> {
+        let machine = machines.node_of(me.0);
+        Ok(Place {
+            me,
+            n_pes: machines.n_pes(),
+            nodes: nodes_of_job(settings, &machines)?,
+            machine,
+            n_local: machines.size(machine),
+            local: machines.local_index(me.0),
+            machines,
+        })
+    }
+
+    /// Returns true if PE `pe` shares memory with this one.
+    pub(super) fn is_on_node(&self, pe: u32) -> bool {
+        self.nodes.node_of(pe) == self.nodes.node_of(self.me.0)
+    }
+
+    /// Returns the PEs of this machine.
+    pub(super) fn on_machine(&self) -> impl Iterator<Item = u32> + '_ {
+        self.machines.members(self.machine)
+    }
+}
+
+/// Returns the nodes of the job: the PEs of each machine, unless a setting splits it.
+fn nodes_of_job(settings: &Settings, machines: &NodeMap) -> Result<NodeMap, StartError> {
+    let n_pes = machines.n_pes();
+    if !settings.onnode {
+        // A node for each PE, so that no two PEs share memory.
+        let alone = (0..n_pes).map(|node| (node, 1));
+        return Ok(NodeMap::from_runs(alone).expect("no node is empty"));
+    }
+    if settings.virtual_nodes == VirtualNodes::No {
+        return Ok(machines.clone());
+    }
+
+    let Some(sizes) = settings.virtual_nodes.sizes(n_pes) else {
+        return Err(StartError::VirtualNodes { n_pes });
+    };
+    if machines.n_nodes() > 1 {
+        return Err(StartError::SeveralMachines);
+    }
+    Ok(NodeMap::from_runs((0..).zip(sizes)).expect("no node is empty"))
+}

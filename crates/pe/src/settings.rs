@@ -151,12 +151,12 @@ settings! {
         }, "auto, on, off, 2m or 1g";
     /// True if PEs of a node map each other's memory.
     onnode: bool = "SHMEM_ONNODE", &[], Some("on");
-        "on: PEs of one machine reach each other's memory directly; off: they use a transport";
+        "on: PEs of one machine reach each other's memory directly; off: they use a transport; it must be the same on all PEs";
         |value| on_or_off(value?), "on or off";
     /// The division of one machine into nodes.
     virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", &[], None;
         "split one machine into nodes that share no memory with each other: the number of nodes, or the PEs of each, such as \
-         1+2+3; by default it is one node";
+         1+2+3; by default it is one node; it must be the same on all PEs";
         |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
         "a number of nodes, or the PEs of each node such as 1+2+3";
     /// True if every context is in a session of small operations.
@@ -589,6 +589,20 @@ impl VirtualNodes {
                 .map(VirtualNodes::Sizes)
         } else {
             positive(text).map(VirtualNodes::Blocks)
+        }
+    }
+}
+
+/// Prints the value of the setting.
+impl fmt::Display for VirtualNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VirtualNodes::No => f.write_str("not set"),
+            VirtualNodes::Blocks(n_nodes) => write!(f, "{n_nodes}"),
+            VirtualNodes::Sizes(sizes) => {
+                let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+                f.write_str(&sizes.join("+"))
+            }
         }
     }
 }

@@ -79,14 +79,16 @@ pub(super) fn require_equal(me: Pe, records: &Records<StartupRecord>) -> Result<
 }
 
 /// Returns the settings that must be equal on all PEs.
-fn equal_settings(record: &StartupRecord) -> [(&'static str, SettingValue<'_>); 5] {
-    use SettingValue::{Bytes, IsSet, Text};
+fn equal_settings(record: &StartupRecord) -> [(&'static str, SettingValue<'_>); 7] {
+    use SettingValue::{Bytes, IsOn, IsSet, Text};
     [
         ("SHMEM_SYMMETRIC_SIZE", Bytes(record.symmetric_size)),
         ("SHMEM_CHECK", Text(&record.check)),
         ("SHMEM_STATS", IsSet(record.is_counted)),
         ("SHMEM_TRACE", IsSet(record.is_traced)),
         ("SHMEM_HUGE_PAGES", Text(&record.huge_pages)),
+        ("SHMEM_ONNODE", IsOn(record.is_onnode)),
+        ("SHMEM_VIRTUAL_NODES", Text(&record.virtual_nodes)),
     ]
 }
 
@@ -96,6 +98,7 @@ enum SettingValue<'a> {
     Bytes(u64),
     Text(&'a str),
     IsSet(bool),
+    IsOn(bool),
 }
 
 impl Display for SettingValue<'_> {
@@ -104,6 +107,7 @@ impl Display for SettingValue<'_> {
             SettingValue::Bytes(nbytes) => write!(f, "{nbytes} bytes"),
             SettingValue::Text(text) => f.write_str(text),
             SettingValue::IsSet(is_set) => f.write_str(if *is_set { "set" } else { "not set" }),
+            SettingValue::IsOn(is_on) => f.write_str(if *is_on { "on" } else { "off" }),
         }
     }
 }

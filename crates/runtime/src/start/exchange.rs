@@ -129,6 +129,10 @@ pub(super) struct StartupRecord {
     pub(super) is_counted: bool,
     /// True if the PE records a trace; all PEs compare their clocks for it.
     pub(super) is_traced: bool,
+    /// The value of `SHMEM_ONNODE`, on which the nodes of the job depend.
+    pub(super) is_onnode: bool,
+    /// The value of `SHMEM_VIRTUAL_NODES`, on which the nodes depend, too.
+    pub(super) virtual_nodes: String,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
     /// A digest of the rows in the user's file of algorithms of collectives.
@@ -209,6 +213,8 @@ impl OwnValues {
             check: settings.check.to_string(),
             is_counted: settings.statistics != Statistics::No,
             is_traced: settings.trace.is_some(),
+            is_onnode: settings.onnode,
+            virtual_nodes: settings.virtual_nodes.to_string(),
             forced: self.forced,
             tuned: self.tuned,
             stack: self.stack,

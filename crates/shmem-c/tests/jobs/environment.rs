@@ -265,3 +265,17 @@ fn version_and_help_are_printed_on_request() {
 
     heap(&[("SHMEM_DEBUG", "2")], 0, 0).assert_ok(2);
 }
+
+/// PEs that see other nodes than others would wait for them in another step of the start.
+#[test]
+fn settings_of_nodes_that_differ_between_pes_are_an_error() {
+    for (variable, value) in [("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")] {
+        let differs = format!("[ $SHMEM_LOCAL_ID = 0 ] && export {variable}={value}; exec \"$0\"");
+        let outcome = Job::new("/bin/sh")
+            .n(2)
+            .args(["-c", &differs])
+            .arg(program!("barriers.c").display())
+            .run();
+        outcome.assert_fails(&[variable, "it must be the same on all"]);
+    }
+}

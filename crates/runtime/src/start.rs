@@ -26,3 +26,5 @@ mod locality;
 mod map;
 mod mistakes;
 mod open;
+#[cfg(test)]
+mod simulated;

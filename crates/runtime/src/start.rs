@@ -26,5 +26,6 @@ mod locality;
 mod map;
 mod mistakes;
 mod open;
+mod record;
 #[cfg(test)]
 mod simulated;

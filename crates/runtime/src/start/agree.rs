@@ -3,9 +3,10 @@
 //! alike, such as the address of the heap.
 
 use super::error::StartError;
-use super::exchange::{Exchanged, MemoryPlan, StartupRecord};
+use super::exchange::{Exchanged, MemoryPlan};
 use super::identify::Identified;
 use super::locality;
+use super::record::{StartupRecord, common_heap_address, report_addresses};
 use rushmem_bootstrap::{NodeMap, Records};
 use rushmem_heap::{Reservation, ReservedPages};
 use rushmem_transport::Pe;
@@ -161,6 +162,11 @@ impl Agreement {
     }
 }
 
+/// Returns true if some memory of a PE is not mapped on another one, so that the job has a transport.
+pub(super) fn needs_transport(nodes: &NodeMap, has_statics_apart: bool) -> bool {
+    nodes.n_nodes() > 1 || has_statics_apart
+}
+
 /// Returns the number of CPUs that the PEs of a machine may use together.
 pub(super) fn usable_cpus(
     machines: &NodeMap,
@@ -185,70 +191,4 @@ fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool 
         let has_neighbors = nodes.size(nodes.node_of(pe)) > 1;
         has_neighbors && records[pe].statics_in_slot.is_none()
     })
-}
-
-/// Returns the address of the heap that all PEs can use; `None` if there is no common one.
-fn common_heap_address(records: &Records<StartupRecord>) -> Option<usize> {
-    let mut addresses = records[0].reserved.iter().copied();
-    addresses.find(|address| pe_without(*address, records).is_none())
-}
-
-/// Returns the first PE that could not reserve the range at an address.
-fn pe_without(address: usize, records: &Records<StartupRecord>) -> Option<u32> {
-    records.position(|record| !record.reserved.contains(&address))
-}
-
-/// Returns true if [`report_addresses`] prints addresses. Both functions are in one module, since
-/// `SHMEM_DEBUG` may select messages by their module.
-pub(super) fn prints_addresses() -> bool {
-    rushmem_system::log::is_wanted!(DEBUG)
-}
-
-/// Logs on PE 0 whether the symmetric heap and the static data have the same address on all PEs. A
-/// heap that has not is reported at level `info`, anything else at level `debug`.
-fn report_addresses(me: Pe, records: &Records<StartupRecord>, heap: Option<usize>) {
-    if me != Pe(0) || records.n_pes() == 1 {
-        return;
-    }
-
-    match heap {
-        Some(address) => {
-            rushmem_system::log::debug!("the symmetric heap begins at {address:#x} on all PEs")
-        }
-        None => rushmem_system::log::info!(
-            "the symmetric heap begins at different addresses on the PEs: {}",
-            obstacle(records)
-        ),
-    }
-
-    let Some(statics) = records[0].statics_start else {
-        return;
-    };
-    // A PE whose log is off sends no address.
-    let other = records.position(|record| {
-        record
-            .statics_start
-            .is_some_and(|address| address != statics)
-    });
-    if let Some(pe) = other
-        && let Some(there) = records[pe].statics_start
-    {
-        rushmem_system::log::debug!(
-            "the static data begin at {statics:#x} on PE 0 and at {there:#x} on PE {pe}: `oshrun --no-aslr` \
-             gives them one address"
-        );
-    } else {
-        rushmem_system::log::debug!("the static data begin at {statics:#x} on all PEs");
-    }
-}
-
-/// Explains why no range is free on all PEs.
-fn obstacle(records: &Records<StartupRecord>) -> String {
-    if let Some(pe) = records.position(|record| record.reserved.is_empty()) {
-        return format!("PE {pe} could reserve no range of addresses");
-    }
-
-    let first = records[0].reserved[0];
-    let pe = pe_without(first, records).expect("otherwise the first range would be free on all");
-    format!("PE {pe} has other memory at {first:#x}, and no other range is free on all")
 }

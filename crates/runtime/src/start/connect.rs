@@ -12,6 +12,7 @@ pub(super) mod negotiation;
 pub(crate) mod path;
 mod probe;
 
+use super::agree::needs_transport;
 use super::error::StartError;
 use super::join::Joined;
 use super::open::Connected;
@@ -19,7 +20,6 @@ use crate::diagnosis::crash;
 use attempt::{ConnectedTransport, Ended, exchange};
 use candidates::{Availability, Candidate, Findings, Verdict, refusals};
 use negotiation::{Negotiation, Next};
-use rushmem_bootstrap::NodeMap;
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::links::Links;
 use rushmem_pe::call::Call;
@@ -54,11 +54,6 @@ impl Joined {
         crash::install_for(job, call);
         Ok(Connected { pe })
     }
-}
-
-/// Returns true if some memory of a PE is not mapped on another one, so that the job has a transport.
-pub(super) fn needs_transport(nodes: &NodeMap, has_statics_apart: bool) -> bool {
-    nodes.n_nodes() > 1 || has_statics_apart
 }
 
 /// Chooses the transport of the job, and opens it.

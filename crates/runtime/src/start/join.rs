@@ -5,9 +5,9 @@
 use super::agree::{cpus_per_pe, usable_cpus};
 use super::algorithm_table;
 use super::error::StartError;
-use super::exchange::StartupRecord;
 use super::identify::Place;
 use super::map::Published;
+use super::record::StartupRecord;
 use crate::diagnosis::{polling_calls, watchdog};
 use crate::own_pe::{self, OwnPe};
 use crate::teams::agreement::PREDEFINED;

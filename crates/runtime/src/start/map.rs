@@ -1,12 +1,12 @@
 //! The fourth and the fifth step of a start: the PE maps the memory of all PEs of its machine, and
 //! makes the memory of its node known to accesses.
 
-use super::agree::{Agreement, Compatible, usable_cpus};
-use super::connect::needs_transport;
+use super::agree::{Agreement, Compatible, needs_transport, usable_cpus};
 use super::error::StartError;
-use super::exchange::{MemoryPlan, StartupRecord};
+use super::exchange::MemoryPlan;
 use super::identify::{Identified, Place};
 use super::locality;
+use super::record::StartupRecord;
 use rushmem_bootstrap::{MAX_RECORD, Records};
 use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{NodeMapping, NodeMemory};

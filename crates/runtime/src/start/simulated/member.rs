@@ -1,19 +1,19 @@
 //! A member of a simulated start: it takes the steps of a start by the functions with which a PE
 //! takes them, and sends messages where a PE exchanges.
 
-use super::world::World;
+use super::world::{STEPS, Transport, World};
 use crate::build::{Build, OtherBuild};
-use crate::start::agree::{Agreement, cpus_per_pe, require_equal};
+use crate::start::agree::{Agreement, cpus_per_pe, needs_transport, require_equal};
 use crate::start::connect::candidates::{Findings, Offer, StepResult, result_of_all};
-use crate::start::connect::needs_transport;
 use crate::start::connect::negotiation::{Negotiation, Next};
 use crate::start::error::StartError;
 use crate::start::exchange::{
-    MemoryPlan, StartupRecord, are_pages_reserved, decoded, have_one_plan, machine_has_opened,
+    MemoryPlan, are_pages_reserved, decoded, have_one_plan, machine_has_opened,
     without_reservations,
 };
 use crate::start::identify::Place;
 use crate::start::join::{facts, predefined_members};
+use crate::start::record::StartupRecord;
 use rushmem_bootstrap::Records;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_pe::job::members::Members;
@@ -34,9 +34,6 @@ pub(super) enum Round {
     /// The barrier.
     Meet,
 }
-
-/// The number of steps of an attempt.
-pub(super) const STEPS: u32 = 3;
 
 /// What a member sends next.
 pub(super) struct Message {
@@ -69,9 +66,6 @@ pub(super) struct Member<'w> {
     /// The transport over which all have taken all steps, its part and the executor.
     transport: Option<Transport>,
 }
-
-/// A transport, its part and the executor of atomic operations.
-pub(super) type Transport = (&'static str, Option<String>, Amos);
 
 impl<'w> Member<'w> {
     /// Identifies member `me`. Returns it with the record that it sends.

@@ -1,11 +1,10 @@
 //! What a seed draws: the job, what its PEs have and find, and their troubles. Beside each value
 //! that the PEs decide together, what it must be, computed in another way than the start does.
 
-use super::member::{STEPS, Transport};
 use crate::build::Build;
 use crate::start::connect::candidates::{AmoExecutor, Availability, Findings, Offer, StepResult};
-use crate::start::exchange::{OwnValues, StartupRecord};
 use crate::start::locality::Cpus;
+use crate::start::record::{OwnValues, StartupRecord};
 use core::ffi::c_int;
 use fastrand::Rng;
 use rushmem_bootstrap::NodeMap;
@@ -18,6 +17,7 @@ use std::collections::BTreeSet;
 pub(super) static PROVIDERS: [Provider; 3] = [
     Provider {
         name: "ucx",
+        without_rdma: true,
         network_amos: true,
         ..null::PROVIDER
     },
@@ -33,6 +33,12 @@ pub(super) static PROVIDERS: [Provider; 3] = [
         ..null::PROVIDER
     },
 ];
+
+/// The number of steps of an attempt.
+pub(super) const STEPS: u32 = 3;
+
+/// A transport, its part and the executor of atomic operations.
+pub(super) type Transport = (&'static str, Option<String>, Amos);
 
 /// The names of the parts of the provider that has parts.
 const PARTS: [&str; 3] = ["verbs", "cxi", "sockets"];

@@ -56,6 +56,8 @@ pub struct Package {
     pub rust_version: Option<String>,
     /// All dependencies, those of its tests included.
     pub dependencies: Vec<Dependency>,
+    /// True if its library or one of its programs has unit tests.
+    pub has_unit_tests: bool,
 }
 
 /// A program of tests.
@@ -157,7 +159,7 @@ impl Workspace {
     ) -> Result<Vec<TestProgram>> {
         let mut arguments = [&["test", "--no-run"], selection.targets.as_slice()].concat();
         for package in &self.packages {
-            if package.set == packages && !selection.without.contains(&package.name.as_str()) {
+            if package.set == packages && selection.has(package) {
                 arguments.extend(["--package", &package.name]);
             }
         }
@@ -201,6 +203,15 @@ impl Workspace {
     }
 }
 
+impl Selection {
+    /// Returns true if tests of this package are built. An option such as `--lib` also builds the
+    /// tests of a library whose manifest says that it has none.
+    fn has(&self, package: &Package) -> bool {
+        let is_chosen = self.targets.is_empty() || package.has_unit_tests;
+        is_chosen && !self.without.contains(&package.name.as_str())
+    }
+}
+
 impl Package {
     fn read(package: &cargo_metadata::Package, set: Packages, root: &Path) -> Result<Self> {
         let dependency = |found: &cargo_metadata::Dependency| Dependency {
@@ -220,6 +231,10 @@ impl Package {
                 .as_ref()
                 .map(|version| format!("{}.{}", version.major, version.minor)),
             dependencies: package.dependencies.iter().map(dependency).collect(),
+            has_unit_tests: package
+                .targets
+                .iter()
+                .any(|target| target.test && !target.is_test()),
         })
     }
 }

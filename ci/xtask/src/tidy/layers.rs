@@ -293,6 +293,7 @@ mod tests {
                 dir: target.map(str::to_owned),
                 dev,
             }],
+            has_unit_tests: false,
         })
     }
 

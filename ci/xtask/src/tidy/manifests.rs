@@ -189,6 +189,7 @@ mod tests {
             dir: "crates/a".into(),
             rust_version: Some("1.4".into()),
             dependencies: Vec::new(),
+            has_unit_tests: false,
         });
         assert_eq!(
             check(&tree),

@@ -132,6 +132,25 @@ pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     install_release(workspace, &release, prefix, &Toolchain::of_system())
 }
 
+/// Installs what compiles, runs and examines programs under `prefix`, of the profile of the tests:
+/// what the first tests run. They run neither shmem-verify, whose programs in C take the longest to
+/// compile, nor the pages.
+pub fn first_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    let installer = Installer {
+        workspace,
+        release: &Release::build(workspace, &["build"])?,
+        prefix: Prefix::new(prefix)?,
+        tools: &Toolchain::of_system(),
+    };
+
+    installer.install_core()?;
+    installer.install_program(INFO)?;
+    installer.install_detector()?;
+    installer.compile_fortran_module()?;
+    installer.install_perf()?;
+    installer.prefix.finish()
+}
+
 /// Installs the library, the compiler wrappers and the launcher alone under `prefix`: what compiles
 /// and runs programs. They are not optimized, so they are built in a third of the time, and their
 /// dependencies are those that this program and the tests were built with.

@@ -10,10 +10,12 @@ use std::sync::LazyLock;
 
 use testkit::{Job, Outcome, Test, absent, every_size, prefix, program, scenario};
 
-/// The numbers of PEs of jobs whose PEs share memory: one alone, an odd number, and a power of two.
-/// [`COUNTED`] has a smaller one.
-const PES: [usize; 3] = [1, 3, 8];
-const ALL_PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
+/// The number of PEs of the first jobs whose PEs share memory. It is odd.
+const PES: usize = 3;
+/// The numbers of PEs of further such jobs: one alone, and a power of two. [`COUNTED`] has a smaller
+/// one.
+const OTHER_PES: [usize; 2] = [1, 8];
+const ALL_OTHER_PES: [usize; 7] = [1, 2, 4, 5, 7, 8, 12];
 const EMULATED: [usize; 2] = [2, 3];
 
 const CHECKED: [usize; 2] = [1, 3];
@@ -571,8 +573,9 @@ impl Setting {
 const PROVIDERS: &str = "part of `cargo xtask test --providers`";
 const FULL: &str = "part of `cargo xtask test --full`";
 
-const SETTINGS: [Setting; 12] = [
-    Setting::usual("on_node", on_node),
+const SETTINGS: [Setting; 13] = [
+    Setting::usual("on_node", |source| runs(source, PES, &[])),
+    Setting::usual("on_node_at_other_sizes", on_node_at_other_sizes),
     Setting::usual("checked", checked),
     Setting::usual("counted", counted),
     Setting::ignored("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
@@ -598,8 +601,12 @@ const SETTINGS: [Setting; 12] = [
     Setting::ignored("emulated", emulated, FULL),
 ];
 
-fn on_node(source: &str) {
-    let sizes = if every_size() { &ALL_PES[..] } else { &PES };
+fn on_node_at_other_sizes(source: &str) {
+    let sizes = if every_size() {
+        &ALL_OTHER_PES[..]
+    } else {
+        &OTHER_PES
+    };
     for n in sizes {
         runs(source, *n, &[]);
     }

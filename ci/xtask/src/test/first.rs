@@ -20,7 +20,6 @@ pub struct Part {
 pub const FIRST: &[Part] = &[
     part(SHMEM_C, "programs", "on_node::"),
     part(SHMEM_C, "jobs", "death::"),
-    part("crates/collectives", "simulated", "every_size::"),
     part("launcher/oshrun", "sites", "start::"),
     part(SHMEM_C, "jobs", "trace::"),
     part(DETECTOR, "suite", "threads_"),

@@ -114,7 +114,11 @@ pub fn crates(session: &TestSession) -> Result<StepOutcome> {
 }
 
 pub fn install(session: &TestSession) -> Result<StepOutcome> {
-    installation::quickly_into(&session.workspace, &session.prefix)?;
+    let install = match session.tier {
+        Tier::First => installation::first_into,
+        _ => installation::quickly_into,
+    };
+    install(&session.workspace, &session.prefix)?;
     println!("{}", session.prefix.display());
     Ok(StepOutcome::Passed)
 }

@@ -53,10 +53,11 @@ const STAND_INS: [(&str, &str); 4] = [
     ("ssh", "for command; do :; done; exec sh -c \"$command\""),
     // The step `slurm` of the tests has a real Slurm.
     ("salloc", "exit 0"),
-    // The library is installed.
+    // The library is installed, and one build serves the release of a page and its other runs.
     (
         "cargo",
-        "case $* in \"xtask install --prefix $HOME/rushmem\") ;; *) exec \"$CARGO\" \"$@\" ;; esac",
+        "case $* in \"xtask install --prefix $HOME/rushmem\") exit ;; run) set -- run --release ;; esac\n\
+         exec \"$CARGO\" \"$@\"",
     ),
     // A short measurement.
     (

@@ -31,7 +31,7 @@ use crate::{benches, bindings, book, symbols};
 const MIRI: &[&[&str]] = &[
     &["-p", "rushmem-runtime", "--lib", "combine::"],
     &["-p", "rushmem-transport", "--lib", "mem::"],
-    &["-p", "rushmem", "--lib"],
+    &["-p", "rushmem", "--lib", "--", "symmetric::", "pending::"],
 ];
 
 /// The time limit of each line of [`MIRI`].

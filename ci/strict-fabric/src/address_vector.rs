@@ -8,7 +8,7 @@ use crate::object::{
 use crate::remote::PeerEndpoint;
 use libfabric_sys as fi;
 use parking_lot::Mutex;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -46,9 +46,9 @@ static AV_OPS: fi::fi_ops_av = fi::fi_ops_av {
     insert: Some(insert),
     insertsvc: None,
     insertsym: None,
-    remove: Some(remove),
+    remove: None,
     lookup: None,
-    straddr: Some(straddr),
+    straddr: None,
     av_set: None,
 };
 
@@ -127,21 +127,6 @@ unsafe extern "C" fn insert(
         }
     }
     inserted
-}
-
-unsafe extern "C" fn remove(_: *mut fi::fid_av, _: *mut fi::fi_addr_t, _: usize, _: u64) -> c_int {
-    0
-}
-
-unsafe extern "C" fn straddr(
-    _: *mut fi::fid_av,
-    _: *const c_void,
-    text: *mut c_char,
-    nbytes: *mut usize,
-) -> *const c_char {
-    // SAFETY: `nbytes` is valid for writes, by the contract of libfabric.
-    unsafe { *nbytes = 0 };
-    text
 }
 
 impl AddressVector {

@@ -1,9 +1,9 @@
 //! `cargo xtask bindings [--check]`: writes the committed bindings of C libraries from their
 //! headers, or checks that they are current.
 //!
-//! Each crate under sys/ has a program that writes its bindings. It needs libclang and the headers
-//! of one version of the library. Few machines have both, so the bindings are committed; bindings
-//! whose headers or libclang are missing are skipped.
+//! `bindings/generator.rs`, a program of its own, makes them. It needs libclang and the headers of
+//! one version of the library. Few machines have both, so the bindings are committed; bindings whose
+//! headers or libclang are missing are skipped.
 
 use std::fs;
 use std::path::Path;
@@ -13,49 +13,48 @@ use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-/// The bindings of one crate.
+/// The bindings of one library.
 struct Bindings {
-    package: &'static str,
-    /// The program of the package that writes them, behind the feature `regenerate`.
-    program: &'static str,
-    /// The file of the bindings, relative to the top of the repository.
-    file: &'static str,
+    /// The name of the library for pkg-config, and that of its crate without `-sys`.
+    library: &'static str,
     /// The version of the library whose headers they are made from.
     version: &'static str,
-    /// The name of the library for pkg-config.
-    library: &'static str,
 }
 
 const ALL: &[Bindings] = &[
     Bindings {
-        package: "rushmem-ucx-sys",
-        program: "ucx-bindings",
-        file: "sys/ucx-sys/src/bindings.rs",
-        version: "1.13",
-        library: "ucx",
-    },
-    Bindings {
-        package: "rushmem-libfabric-sys",
-        program: "libfabric-bindings",
-        file: "sys/libfabric-sys/src/bindings.rs",
-        version: "1.17",
-        library: "libfabric",
-    },
-    Bindings {
-        package: "rushmem-pmix-sys",
-        program: "pmix-bindings",
-        file: "sys/pmix-sys/src/bindings.rs",
-        version: "4.2",
-        library: "pmix",
-    },
-    Bindings {
-        package: "rushmem-hwloc-sys",
-        program: "hwloc-bindings",
-        file: "sys/hwloc-sys/src/bindings.rs",
-        version: "2.9",
         library: "hwloc",
+        // The structures are those of all releases 2.x.
+        version: "2.9",
+    },
+    Bindings {
+        library: "libfabric",
+        version: "1.17",
+    },
+    Bindings {
+        library: "pmix",
+        version: "4.2",
+    },
+    Bindings {
+        library: "ucx",
+        // Later versions only extend the structures at their ends.
+        version: "1.13",
     },
 ];
+
+/// What the bindings are exempt from: names and documentation are those of C.
+const LINTS: &str = "
+#![allow(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    unsafe_code,
+    unsafe_op_in_unsafe_fn,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block
+)]
+";
 
 #[derive(clap::Args)]
 pub struct BindingsFlags {
@@ -75,38 +74,34 @@ pub fn run(BindingsFlags { check }: BindingsFlags) -> Result<()> {
 }
 
 /// Makes the bindings of each library, and writes them, or with `check` fails if the committed ones
-/// are stale. Returns a line for each crate whose bindings cannot be made here, with the reason.
+/// are stale. Returns a line for each library whose bindings cannot be made here, with the reason.
 pub fn make_all(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     for bindings in ALL {
         if let Err(why) = bindings.require_headers() {
-            skipped.push(format!("{}: {why:#}", bindings.package));
+            skipped.push(format!("{}: {why:#}", bindings.library));
             continue;
         }
-        let made = workspace.target.join(bindings.program).with_extension("rs");
-        if !bindings.make(workspace, &made)? {
-            skipped.push(format!("{}: there is no libclang", bindings.package));
+        let Some(made) = bindings.make(workspace)? else {
+            skipped.push(format!("{}: there is no libclang", bindings.library));
             continue;
-        }
+        };
 
-        let committed = workspace.root.join(bindings.file);
-        if read(&made)? == read(&committed)? {
-            println!("{} is up to date.", bindings.file);
+        let file = format!("sys/{}-sys/src/bindings.rs", bindings.library);
+        let committed = workspace.root.join(&file);
+        if fs::read_to_string(&committed).is_ok_and(|committed| committed == made) {
+            println!("{file} is up to date.");
             continue;
         }
         if check {
-            bail!("{} is stale: run cargo xtask bindings", bindings.file);
+            bail!("{file} is stale: run cargo xtask bindings");
         }
 
-        fs::copy(&made, &committed)
+        fs::write(&committed, made)
             .with_context(|| format!("could not write {}", committed.display()))?;
-        println!("Written: {}", bindings.file);
+        println!("Written: {file}");
     }
     Ok(skipped)
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
 }
 
 impl Bindings {
@@ -115,45 +110,57 @@ impl Bindings {
         if process::on_path("pkg-config").is_none() {
             bail!("pkg-config, which reports versions of headers, is not here");
         }
-        let mut ask = Command::new("pkg-config");
-        let version = process::capture(ask.args(["--modversion", self.library]))
-            .with_context(|| format!("the headers of {} are not here", self.library))?;
+        let version = self.ask("--modversion")?;
 
         // 4.2 is the version of 4.2.1 and of 4.2-rc1, but not of 4.20.
-        let version = version.trim();
-        let rest = version.strip_prefix(self.version);
+        let rest = version.trim().strip_prefix(self.version);
         if rest.is_none_or(|rest| !rest.starts_with(['.', '-'])) {
             bail!(
-                "the headers here are {version}, those of {} are needed",
+                "the headers here are {}, those of {} are needed",
+                version.trim(),
                 self.version
             );
         }
         Ok(())
     }
 
-    /// Writes the bindings to `path`. Returns false if there is no libclang.
-    fn make(&self, workspace: &Workspace, path: &Path) -> Result<bool> {
+    fn ask(&self, question: &str) -> Result<String> {
+        process::capture(Command::new("pkg-config").args([question, self.library]))
+            .with_context(|| format!("the headers of {} are not here", self.library))
+    }
+
+    /// Returns the bindings, or `None` if there is no libclang.
+    fn make(&self, workspace: &Workspace) -> Result<Option<String>> {
         let mut cargo = workspace.cargo();
         cargo
-            .args([
-                "run",
-                "--quiet",
-                "-p",
-                self.package,
-                "--features",
-                "regenerate",
-            ])
-            .args(["--bin", self.program, "--"])
-            .arg(path);
+            .args(["run", "--quiet", "-p", "xtask", "--features", "bindgen"])
+            .args(["--bin", "bindings-generator", "--", self.library])
+            .args(self.ask("--cflags")?.split_whitespace());
         let output = cargo.output().context("could not start cargo")?;
-        if output.status.success() {
-            return Ok(true);
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            if said.contains("Unable to find libclang") {
+                return Ok(None);
+            }
+            bail!("{} failed:\n{said}", process::shown(&cargo))
         }
 
-        let said = String::from_utf8_lossy(&output.stderr);
-        if said.contains("Unable to find libclang") {
-            return Ok(false);
-        }
-        bail!("{} failed:\n{said}", process::shown(&cargo))
+        let code = String::from_utf8(output.stdout).context("bindings are no UTF-8")?;
+        let text = format!(
+            "// @generated by `cargo xtask bindings` from the headers of {} {}.\n\n{LINTS}{code}",
+            self.library, self.version
+        );
+        formatted(text, &workspace.target.join("bindings.rs")).map(Some)
     }
+}
+
+/// Returns code of Rust in its usual format, which the file `scratch` takes on the way.
+fn formatted(text: String, scratch: &Path) -> Result<String> {
+    fs::write(scratch, text).with_context(|| format!("could not write {}", scratch.display()))?;
+    process::run(
+        Command::new("rustfmt")
+            .args(["--edition", "2024"])
+            .arg(scratch),
+    )?;
+    fs::read_to_string(scratch).with_context(|| format!("could not read {}", scratch.display()))
 }

@@ -214,13 +214,11 @@ impl Loaded {
                 continue;
             }
 
-            let nbytes = attributes(object).map_or(0, |attributes| {
-                // SAFETY: `numanode` is the field of the union for objects of this type.
-                unsafe { attributes.numanode.local_memory }
-            });
+            // SAFETY: null, or the attributes of objects of this type, which live as long as it.
+            let attributes = unsafe { object.attr.cast::<hw::hwloc_numanode_attr_s>().as_ref() };
             numa.push(Numa {
                 index: object.os_index,
-                nbytes,
+                nbytes: attributes.map_or(0, |attributes| attributes.local_memory),
                 cpus,
             });
         }
@@ -232,11 +230,11 @@ impl Loaded {
         // By their addresses: the objects of one device need not follow each other.
         let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
-            let Some(attributes) = attributes(device) else {
+            // SAFETY: null, or the attributes of objects of this type, which live as long as it.
+            let attributes = unsafe { device.attr.cast::<hw::hwloc_osdev_attr_s>().as_ref() };
+            let Some(attributes) = attributes else {
                 continue;
             };
-            // SAFETY: `osdev` is the field of the union for objects of this type.
-            let kind = unsafe { attributes.osdev.type_ };
             let Some(found) = self.device_nic(device) else {
                 continue;
             };
@@ -244,7 +242,7 @@ impl Loaded {
             let device_nic = device_nics
                 .entry(found.pci.address.clone())
                 .or_insert(found);
-            match kind {
+            match attributes.type_ {
                 hw::HWLOC_OBJ_OSDEV_OPENFABRICS => device_nic.fabric.push(FabricDevice {
                     name: text(device.name),
                     ports: ports(device),
@@ -274,8 +272,8 @@ impl Loaded {
             None => CpuSet::default(),
         };
 
-        // SAFETY: `pcidev` is the field of the union for objects of this type.
-        let attributes = unsafe { attributes(pci)?.pcidev };
+        // SAFETY: null, or the attributes of objects of this type, which live as long as it.
+        let attributes = unsafe { pci.attr.cast::<hw::hwloc_pcidev_attr_s>().as_ref() }?;
         let pci = Pci {
             address: format!(
                 "{:04x}:{:02x}:{:02x}.{:x}",
@@ -370,11 +368,6 @@ impl DeviceNic {
         }
         nics
     }
-}
-
-fn attributes(object: &hwloc_obj) -> Option<&hw::hwloc_obj_attr_u> {
-    // SAFETY: the pointer is null, or to a part of the object that lives as long as it.
-    unsafe { object.attr.as_ref() }
 }
 
 fn parent(object: &hwloc_obj) -> Option<&hwloc_obj> {

@@ -1,23 +1,9 @@
 //! hwloc's C API as types and function pointers, and how the library is opened: no logic.
 //!
 //! `bindings` is committed and checked for the layout of every structure at compile time, so that
-//! neither libclang nor hwloc's headers are needed to build. `regenerate.rs` writes it.
+//! neither libclang nor hwloc's headers are needed to build. `cargo xtask bindings` writes it.
 #![allow(unsafe_code)]
 
-#[allow(
-    missing_docs,
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    unreachable_pub,
-    unsafe_op_in_unsafe_fn,
-    dead_code,
-    clippy::all,
-    clippy::undocumented_unsafe_blocks,
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "generated; the names are hwloc's"
-)]
-#[rustfmt::skip]
 mod bindings;
 
 pub use bindings::*;

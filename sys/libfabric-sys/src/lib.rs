@@ -6,12 +6,6 @@
 //! providers leave threads and handlers behind.
 #![allow(unsafe_code)]
 
-#[expect(
-    missing_docs,
-    non_camel_case_types,
-    clippy::type_complexity,
-    reason = "made by a program from headers that have a manual"
-)]
 mod bindings;
 mod calls;
 

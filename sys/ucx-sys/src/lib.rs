@@ -6,9 +6,6 @@
 //! This crate contains no logic: `transport-ucx` uses the functions.
 #![allow(unsafe_code)]
 
-#[allow(missing_docs, non_camel_case_types, unsafe_op_in_unsafe_fn, clippy::all)]
-#[allow(clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
-#[rustfmt::skip]
 mod bindings;
 
 pub use bindings::*;

@@ -128,11 +128,14 @@ impl AddressMap {
         }
     }
 
-    /// Publishes the deltas of all PEs.
+    /// Publishes the deltas of all PEs. CPUs carry out atomic operations on words that are mapped,
+    /// unless [`set_atomics_by_network`] says otherwise.
     pub fn publish(&self, heap: Deltas, statics: Deltas) {
-        let table = |deltas: Deltas| deltas.0.as_ptr().cast_mut();
-        self.heap.deltas.store(table(heap), Relaxed);
-        self.statics.deltas.store(table(statics), Relaxed);
+        for (own, deltas) in [(&self.heap, heap), (&self.statics, statics)] {
+            let table = deltas.0.as_ptr().cast_mut();
+            own.deltas.store(table, Relaxed);
+            own.word_deltas.store(table, Relaxed);
+        }
         // After the tables, which have that many entries.
         self.n_pes.store(heap.0.len(), Relaxed);
     }

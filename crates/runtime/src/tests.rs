@@ -18,3 +18,4 @@ mod requests;
 mod teams;
 mod threads;
 mod waits;
+mod wakes;

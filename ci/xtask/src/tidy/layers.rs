@@ -207,6 +207,7 @@ const TESTS_MAY_IMPORT: &[&str] = &[
     "ci/conformance",
     "ci/strict-fabric",
     "crates/transport",
+    "crates/transport-tcp",
 ];
 
 /// Crates of other projects on which only some directories may depend, with the reason.

@@ -20,6 +20,7 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_system::lock::lock;
 use rushmem_transport::{Endpoint, Error, Pe};
+use std::alloc::{Layout, alloc_zeroed};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
@@ -108,10 +109,13 @@ impl Endpoints {
     /// Returns the table of a further PE of this process, for tests. Its drop visits no entry, since
     /// that would touch all pages; [`clear`](Endpoints::clear) has dropped the endpoints before.
     pub fn boxed() -> Box<ManuallyDrop<Endpoints>> {
+        let layout = Layout::new::<ManuallyDrop<Endpoints>>();
         // Not made on the stack, which may have too little room.
-        let zeros = Box::<ManuallyDrop<Endpoints>>::new_zeroed();
-        // SAFETY: zeros are the table before the first endpoint.
-        unsafe { zeros.assume_init() }
+        // SAFETY: the size is not 0.
+        let zeros: *mut ManuallyDrop<Endpoints> = unsafe { alloc_zeroed(layout) }.cast();
+        assert!(!zeros.is_null(), "there is memory");
+        // SAFETY: zeros are the table before the first endpoint, in memory of its layout.
+        unsafe { Box::from_raw(zeros) }
     }
 
     /// Returns the endpoint of a context, which it creates at the first use. Ends the job with an

@@ -191,14 +191,14 @@ impl Drop for Executor<'_> {
 impl Executor<'_> {
     pub(crate) fn signal(&mut self, peer: Partner) {
         #[cfg(test)]
-        crate::tests::kit::before_step();
+        crate::tests::kit::lateness::before_step();
         self.signals.signal(peer);
     }
 
     /// Waits for the next signal of a member.
     pub(crate) fn wait(&mut self, peer: Partner) {
         #[cfg(test)]
-        crate::tests::kit::before_step();
+        crate::tests::kit::lateness::before_step();
         self.signals.wait(&self.collective, peer);
     }
 
@@ -213,7 +213,7 @@ impl Executor<'_> {
 
         plan.for_each(|step| {
             #[cfg(test)]
-            crate::tests::kit::before_step();
+            crate::tests::kit::lateness::before_step();
             if !arrays.is_brief(step) {
                 self.signals.ring();
             }

@@ -298,7 +298,7 @@ pub(crate) fn agree(
     request: AgreementRequest,
 ) -> Agreed {
     #[cfg(test)]
-    crate::tests::kit::before_step();
+    crate::tests::kit::lateness::before_step();
     links.endpoints.set_call(call);
     let member = AgreeingMember {
         links,

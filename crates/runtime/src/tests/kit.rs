@@ -7,7 +7,7 @@
 //! more fails it after [`STALLED`], with what each PE waits for. All that a PE consists of is freed
 //! after its threads have ended, unless the test fails.
 
-mod lateness;
+pub(crate) mod lateness;
 mod network;
 mod parts;
 
@@ -173,14 +173,6 @@ pub(crate) fn current() -> TestPe {
     CURRENT.get().expect("a thread of a PE calls this")
 }
 
-/// Called before each step of a collective or an agreement, which may make the PE late.
-pub(crate) fn before_step() {
-    // The threads of the library are not late.
-    if let Some(pe) = CURRENT.get() {
-        pe.lateness.before_step();
-    }
-}
-
 impl TestPe {
     /// Returns the number of this PE.
     pub(crate) fn me(&self) -> usize {
@@ -218,6 +210,7 @@ impl TestPe {
                 let body = &body;
                 scope.spawn(move || {
                     CURRENT.set(Some(self));
+                    lateness::act_for(self.lateness);
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| body(self, number))) {
                         // The receiver may have ended the test already.
                         let _ = self.reports.send((self.job().me.0, Err(panic)));
@@ -309,6 +302,7 @@ pub(crate) fn start<R: Send + 'static>(
         let meeting = shape.is_over_tcp.then(|| Arc::clone(&meeting));
         let run = move || {
             CURRENT.set(Some(pe));
+            lateness::act_for(pe.lateness);
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 let result = run_pe(pe, meeting.as_deref(), &*body);
                 lock(&results)[pe.me()] = Some(result);

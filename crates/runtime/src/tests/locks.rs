@@ -4,7 +4,8 @@
 //! these tests have a type of lock whose operations act on the memory of the PEs under test.
 #![allow(unsafe_code)]
 
-use super::kit::{CALL, Shape, TestPe, before_step, current, job};
+use super::kit::lateness::before_step;
+use super::kit::{CALL, Shape, TestPe, current, job};
 use crate::api::lock::{self, LockWord, RemoteWord};
 use rushmem_pe::memory::range::symmetric;
 use std::sync::Arc;
@@ -70,7 +71,7 @@ fn lock_at(pe: TestPe, index: usize) -> *mut TestLock {
     pe.at(index * size_of::<TestLock>()).cast()
 }
 
-fn set(pe: TestPe, index: usize) {
+pub(super) fn set(pe: TestPe, index: usize) {
     // SAFETY: the heap was zero, and only lock routines change the word.
     unsafe { lock::set(pe, lock_at(pe, index)) }
 }
@@ -81,7 +82,7 @@ fn try_set(pe: TestPe, index: usize) -> bool {
     unsafe { lock::test(pe, lock_at(pe, index)) == 0 }
 }
 
-fn clear(pe: TestPe, index: usize) {
+pub(super) fn clear(pe: TestPe, index: usize) {
     // SAFETY: as in `set`.
     unsafe { lock::clear(pe, lock_at(pe, index)) }
 }

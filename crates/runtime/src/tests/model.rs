@@ -10,15 +10,22 @@ use crate::coll::combine::Combine;
 use crate::coll::nonblocking::{self, NonblockingCollective};
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_transport::mem::{self, VolatileLoads};
+use std::fmt;
 
 /// An operator of reductions, and what it does to two numbers.
-#[derive(Debug)]
 pub(crate) struct Operator {
+    name: &'static str,
     combine: Combine,
     fold: fn(i64, i64) -> i64,
     /// Returns the element of a number, whose first bytes count.
     encode: fn(i64) -> [u8; 8],
     identity: [u8; 8],
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 fn integer(number: i64) -> [u8; 8] {
@@ -36,48 +43,56 @@ fn float(number: i64) -> [u8; 8] {
 /// Operators on elements of 1, 2, 4 and 8 bytes.
 pub(crate) static OPERATORS: [Operator; 8] = [
     Operator {
+        name: "sum of i64",
         combine: Combine::sum::<i64>(),
         fold: i64::wrapping_add,
         encode: integer,
         identity: [0; 8],
     },
     Operator {
+        name: "max of i32",
         combine: Combine::max::<i32>(),
         fold: Ord::max,
         encode: integer,
         identity: (i32::MIN as i64).to_le_bytes(),
     },
     Operator {
+        name: "xor of u16",
         combine: Combine::xor::<u16>(),
         fold: |a, b| a ^ b,
         encode: integer,
         identity: [0; 8],
     },
     Operator {
+        name: "min of f64",
         combine: Combine::min::<f64>(),
         fold: Ord::min,
         encode: double,
         identity: f64::INFINITY.to_le_bytes(),
     },
     Operator {
+        name: "sum of f32",
         combine: Combine::sum::<f32>(),
         fold: i64::wrapping_add,
         encode: float,
         identity: [0; 8],
     },
     Operator {
+        name: "and of u8",
         combine: Combine::and::<u8>(),
         fold: |a, b| a & b,
         encode: integer,
         identity: [0xff; 8],
     },
     Operator {
+        name: "prod of u64",
         combine: Combine::prod::<u64>(),
         fold: i64::wrapping_mul,
         encode: integer,
         identity: 1u64.to_le_bytes(),
     },
     Operator {
+        name: "sum of u8",
         combine: Combine::sum::<u8>(),
         fold: i64::wrapping_add,
         encode: integer,

@@ -5,9 +5,6 @@ use super::kit::{CALL, Shape, TestPe, job};
 use crate::api::wait::{
     Values, WordWait, test, wait_until, wait_until_all, wait_until_any, wait_until_some, wake_when,
 };
-use crate::coll::collectives;
-use crate::coll::collectives::ElementCount;
-use rushmem_explain::status_slot;
 use rushmem_pe::constants::{SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_NE};
 use rushmem_pe::memory::range::symmetric;
 use rushmem_transport::Pe;
@@ -15,8 +12,7 @@ use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::{Wake, Waker};
-use std::thread::{sleep, yield_now};
-use std::time::Duration;
+use std::thread::yield_now;
 
 /// Returns the address of a word in the heap of a PE.
 fn word(pe: TestPe, index: usize) -> *mut u64 {
@@ -166,49 +162,19 @@ fn a_word_wakes_its_task() {
     });
 }
 
-/// Returns true once a PE of this node shows a wait in its status, in which it sleeps.
-fn is_waiting(pe: TestPe, other: usize) -> bool {
-    let area = pe.area();
-    let slot = area.areas().status();
-    let status = status_slot::read(|nbytes| Some(area.bytes_of(Pe(other as u32), slot, nbytes)));
-    status.is_some_and(|status| !status.waits.is_empty())
-}
-
-/// Returns how often the threads of a PE were woken.
-fn rings(pe: TestPe, other: usize) -> u64 {
-    // The first four bytes of an area.
-    pe.area().flag_of(Pe(other as u32), 0) & u64::from(u32::MAX)
-}
-
-/// The last signal of a collective wakes its receiver, which would otherwise go on when its sleep
-/// ends by itself. In a broadcast the root returns after its signals.
+/// Words that satisfy the comparison all the time are found in turn.
 #[test]
-fn the_last_signal_of_a_collective_rings() {
-    let woken: Arc<AtomicU32> = Arc::default();
-    let n_woken = woken.clone();
-    job(
-        &Shape::of(&[2]).rows("broadcast 0+ any any any any binomial"),
-        move |pe| {
-            for turn in 0..5 {
-                if pe.me() == 0 {
-                    while !is_waiting(pe, 1) {
-                        sleep(Duration::from_millis(1));
-                    }
-                }
-                let before = rings(pe, 1);
-                let [dest, source] = [8, 0].map(|offset| pe.at(offset + 16 * turn));
-                // SAFETY: the words are in the heaps.
-                unsafe {
-                    let word = ElementCount::of::<u64>(1);
-                    collectives::broadcast(pe, super::kit::WORLD, dest, source, word, 0);
-                }
-                // The doorbell counts only while a thread sleeps on it, as it does but for moments.
-                if pe.me() == 0 && rings(pe, 1) != before {
-                    woken.fetch_add(1, SeqCst);
-                }
-                pe.sync_all();
-            }
-        },
-    );
-    assert!(n_woken.load(SeqCst) > 0, "no signal has rung");
+fn no_word_is_passed_over_for_ever() {
+    job(&Shape::of(&[1]), |pe| {
+        let mut n_found = [0; 3];
+        for _ in 0..60 {
+            // SAFETY: the words are in the heap, which is zero.
+            let found = unsafe {
+                let zero = Values::Same(0_u64);
+                wait_until_any(pe, word(pe, 0), 3, null(), SHMEM_CMP_EQ, zero)
+            };
+            n_found[found] += 1;
+        }
+        assert!(n_found.iter().all(|&n| n > 10), "{n_found:?}");
+    });
 }

@@ -1,5 +1,6 @@
 //! Makes a PE late at the steps of its collectives, as a seed decides, and counts these steps.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,24 @@ pub(super) struct Lateness {
     steps: AtomicU64,
 }
 
+thread_local! {
+    /// The lateness of the PE for which this thread acts.
+    static CURRENT: Cell<Option<&'static Lateness>> = const { Cell::new(None) };
+}
+
+/// Called before each step of a collective or an agreement, which may make the PE late. The threads
+/// of the library are never late.
+pub(crate) fn before_step() {
+    if let Some(lateness) = CURRENT.get() {
+        lateness.before_step();
+    }
+}
+
+/// Records for which PE the calling thread acts.
+pub(super) fn act_for(lateness: &'static Lateness) {
+    CURRENT.set(Some(lateness));
+}
+
 impl Lateness {
     /// Returns the lateness of a PE with this seed.
     pub(super) fn of(seed: Option<u64>) -> Lateness {
@@ -22,7 +41,7 @@ impl Lateness {
     }
 
     /// Counts a step. Sleeps or yields before some of them.
-    pub(super) fn before_step(&self) {
+    fn before_step(&self) {
         self.steps.fetch_add(1, Relaxed);
         let Some(state) = &self.state else {
             return;

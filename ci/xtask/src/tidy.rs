@@ -9,6 +9,7 @@ mod circles;
 mod files;
 mod layers;
 mod links;
+mod lookups;
 mod manifests;
 mod tree;
 
@@ -26,6 +27,7 @@ const RULES: &[Rule] = &[
     manifests::check,
     files::check,
     links::check,
+    lookups::check,
     bindings::check,
 ];
 

@@ -63,7 +63,7 @@ fn uses(dir: &str, files: &[&File]) -> BTreeMap<String, BTreeSet<String>> {
     for file in files {
         let user = module(dir, &file.path);
         let mut used = BTreeSet::new();
-        for path in paths(&code(&file.text)) {
+        for path in paths(&file.code()) {
             let module = target(&user, &path, &uses);
             if !is_within(&module, &user) && !is_within(&user, &module) {
                 used.insert(module);
@@ -90,17 +90,6 @@ fn is_within(module: &str, upper: &str) -> bool {
         Some(rest) => upper.is_empty() || rest.is_empty() || rest.starts_with("::"),
         None => false,
     }
-}
-
-/// Returns the text of a file without comments and without its unit tests, which are at its end.
-fn code(text: &str) -> String {
-    let before = text.split("\n#[cfg(test)]\nmod tests {").next();
-    let mut code = String::new();
-    for line in before.unwrap_or_default().lines() {
-        code += line.split("//").next().unwrap_or_default();
-        code.push('\n');
-    }
-    code
 }
 
 /// Returns the paths in the code that begin with `crate::` or `super::`, as the names of each. A

@@ -33,6 +33,18 @@ impl File {
         self.path.ends_with(".rs")
     }
 
+    /// Returns the text of a Rust file without comments and without its unit tests, which are at its
+    /// end.
+    pub fn code(&self) -> String {
+        let before = self.text.split("\n#[cfg(test)]\nmod tests {").next();
+        let mut code = String::new();
+        for line in before.unwrap_or_default().lines() {
+            code += line.split("//").next().unwrap_or_default();
+            code.push('\n');
+        }
+        code
+    }
+
     /// Returns true if a program has written the file, so that rules of length and style do not
     /// apply.
     pub fn is_generated(&self) -> bool {

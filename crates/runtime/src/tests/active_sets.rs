@@ -97,6 +97,34 @@ fn broadcasts_that_follow_each_other_alternate_between_two_arrays() {
     }
 }
 
+/// A root that goes on to another set waits until its receivers have entered this broadcast, so
+/// that they have read the result of the one before. PE 1 gets the data of PE 0 on each set.
+#[test]
+fn broadcasts_on_other_sets_alternate_between_two_arrays() {
+    job(&Shape::of(&[4]).late(15), |pe| {
+        let sets = [2, 3, 4].map(|size| set(pe, [0, 0, size]));
+        for turn in 0..90_usize {
+            let (team, members) = &sets[turn % 3];
+            if !members.contains(&pe.me()) {
+                continue;
+            }
+            let case = Case::of(Collective::Broadcast(0), 30, turn as u64);
+            let place = Place {
+                team: *team,
+                members,
+                source: 4096 * (2 + turn),
+                dest: 4096 * (turn % 2),
+            };
+            let place = case.prepare(pe, place);
+            case.call(pe, place);
+            if pe.me() == 1 {
+                case.check(pe, place);
+            }
+        }
+        pe.sync_all();
+    });
+}
+
 /// More sets than are kept: PE 20 is in all of them, and other PEs in some.
 #[test]
 fn more_sets_than_are_kept() {

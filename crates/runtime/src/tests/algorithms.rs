@@ -3,7 +3,12 @@
 
 use super::kit::{Shape, TestPe, WORLD, job};
 use super::model::{Case, Collective, OPERATORS, Place};
+use crate::api::team::{TeamConfig, destroy, split_strided};
+use crate::coll::collectives::{barrier_all, sync_all};
 use rushmem_collectives::choice::Table;
+use rushmem_pe::job::handle::TeamHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// Returns the collectives that an operation of the table decides.
 fn collectives_of(operation: &str) -> Vec<Collective> {
@@ -132,13 +137,91 @@ fn chosen_algorithms_are_right() {
     }
 }
 
+/// Vectors that pass through receive buffers in several pieces, on a team of some PEs and on the
+/// world.
+#[test]
+fn long_vectors_are_right_in_pieces() {
+    let rows = "reduce 0+ any any any any recursive_doubling
+                scan 0+ any any any any recursive_doubling";
+    for (seed, nodes) in [(1, &[3][..]), (2, &[2, 2]), (3, &[5])] {
+        job(&Shape::of(nodes).rows(rows).late(seed), |pe| {
+            let some: Vec<usize> = (1..pe.n()).collect();
+            let all: Vec<usize> = (0..pe.n()).collect();
+            let size = some.len() as i32;
+            let team = split_strided(pe, TeamHandle::WORLD, 1, 1, size, TeamConfig::default());
+            let team = team.expect("a slot is free");
+
+            for turn in 0..8 {
+                let collective = [Collective::Reduce, Collective::Inscan][turn % 2](&OPERATORS[0]);
+                for (team, members) in [(team.into(), &some), (WORLD, &all)] {
+                    let case = Case::of(collective, 14_000 - turn, turn as u64);
+                    let place = Place {
+                        team,
+                        members,
+                        source: 0,
+                        dest: 2 << 20,
+                    };
+                    if members.contains(&pe.me()) {
+                        case.run(pe, place);
+                    }
+                    pe.sync_all();
+                }
+            }
+            destroy(pe, team);
+        });
+    }
+}
+
+/// Teams with members in common share receive buffers, and a PE may still be in a collective of one
+/// when others are in the next one of another.
+#[test]
+fn teams_in_turn_do_not_disturb_each_other() {
+    let rows = "alltoall 0+ any any any any bruck
+                collect 0+ any any any any bruck
+                reduce 0+ any any any any recursive_doubling
+                scan 0+ any any any any recursive_doubling";
+    for (seed, nodes) in [(1, &[4][..]), (2, &[4]), (3, &[2, 2])] {
+        job(&Shape::of(nodes).rows(rows).late(seed), |pe| {
+            // All but one PE.
+            let mut teams = Vec::new();
+            for [start, stride, size] in [[0, 1, 3], [1, 1, 3], [3, -1, 3], [0, 3, 2], [2, -2, 2]] {
+                let config = TeamConfig::default();
+                let team = split_strided(pe, TeamHandle::WORLD, start, stride, size, config);
+                let member = |i| (start + i * stride) as usize;
+                let members: Vec<usize> = (0..size).map(member).collect();
+                teams.push((team.expect("a slot is free"), members));
+            }
+            let collectives = [
+                Collective::Alltoall,
+                Collective::Reduce(&OPERATORS[0]),
+                Collective::Alltoall,
+                Collective::Collect,
+                Collective::Inscan(&OPERATORS[0]),
+            ];
+            for turn in 0..200 {
+                let (team, members) = &teams[turn * 7 % 5];
+                if members.contains(&pe.me()) {
+                    let case = Case::of(collectives[turn % 5 * (turn / 5) % 5], 9, turn as u64);
+                    let place = Place {
+                        team: (*team).into(),
+                        members,
+                        source: 4096 * turn,
+                        dest: 4096 * turn + 2048,
+                    };
+                    case.run(pe, place);
+                }
+            }
+            pe.sync_all();
+            for (team, _) in teams {
+                destroy(pe, team);
+            }
+        });
+    }
+}
+
 /// No PE leaves a barrier or a sync before all have entered it.
 #[test]
 fn no_pe_leaves_a_barrier_early() {
-    use crate::coll::collectives::{barrier_all, sync_all};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-
     let shapes = [
         Shape::of(&[4]),
         Shape::of(&[3, 2]),

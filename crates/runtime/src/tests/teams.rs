@@ -231,6 +231,7 @@ fn a_slot_is_used_again_with_a_higher_generation() {
         let first = split(pe, TeamHandle::WORLD, [0, 1, 3]);
         let kept = split(pe, TeamHandle::WORLD, [0, 1, 3]);
         destroy(pe, first);
+        assert!(pe.teams.get(first).is_none(), "it was destroyed");
         let second = split(pe, TeamHandle::WORLD, [0, 1, 3]);
         assert_ne!(first, second);
         assert_ne!(kept, second);

@@ -20,7 +20,7 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_system::lock::lock;
 use rushmem_transport::{Endpoint, Error, Pe};
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
@@ -109,12 +109,15 @@ impl Endpoints {
     /// Returns the table of a further PE of this process, for tests. Its drop visits no entry, since
     /// that would touch all pages; [`clear`](Endpoints::clear) has dropped the endpoints before.
     pub fn boxed() -> Box<ManuallyDrop<Endpoints>> {
-        let layout = Layout::new::<ManuallyDrop<Endpoints>>();
         // Not made on the stack, which may have too little room.
+        let layout = Layout::new::<ManuallyDrop<Endpoints>>();
         // SAFETY: the size is not 0.
-        let zeros: *mut ManuallyDrop<Endpoints> = unsafe { alloc_zeroed(layout) }.cast();
-        assert!(!zeros.is_null(), "there is memory");
-        // SAFETY: zeros are the table before the first endpoint, in memory of its layout.
+        let zeros = unsafe { alloc_zeroed(layout) }.cast::<ManuallyDrop<Endpoints>>();
+        if zeros.is_null() {
+            handle_alloc_error(layout);
+        }
+        // SAFETY: the memory has the layout of the table and was just allocated. Zeros are the
+        // table before the first endpoint.
         unsafe { Box::from_raw(zeros) }
     }
 

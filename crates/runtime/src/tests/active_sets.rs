@@ -132,7 +132,7 @@ fn more_sets_than_are_kept() {
     let mut triplets = Vec::new();
     for log_stride in 0..4 {
         for start in 0..=20 {
-            let sizes = 1..=(N - 1 - start >> log_stride) + 1;
+            let sizes = 1..=((N - 1 - start) >> log_stride) + 1;
             let has_20 = |size| (0..size).any(|i| start + (i << log_stride) == 20);
             triplets.extend(
                 sizes

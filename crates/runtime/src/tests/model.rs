@@ -223,6 +223,10 @@ impl Case {
     }
 
     /// Makes the blocking call.
+    #[expect(
+        clippy::multiple_unsafe_ops_per_block,
+        reason = "one call, with one proof"
+    )]
     pub(crate) fn call(self, pe: TestPe, place: Place<'_>) {
         let Place { team, members, .. } = place;
         let [dest, source] = [place.dest, place.source].map(|offset| pe.at(offset));

@@ -202,12 +202,9 @@ fn teams_are_destroyed_and_made_again() {
                 let triplet = [start as i32, 1, members.len() as i32];
                 let team = split(pe, TeamHandle::WORLD, triplet);
                 if members.contains(&pe.me()) {
-                    for step in 0..3 {
-                        let case = Case::of(
-                            Collective::Reduce(&OPERATORS[step]),
-                            1 + step,
-                            (turn * 3 + step) as u64,
-                        );
+                    for (step, operator) in OPERATORS.iter().take(3).enumerate() {
+                        let salt = (turn * 3 + step) as u64;
+                        let case = Case::of(Collective::Reduce(operator), 1 + step, salt);
                         let offset = 1024 * (turn * 3 + step);
                         let place = Place {
                             team: team.into(),

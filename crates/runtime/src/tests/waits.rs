@@ -8,7 +8,6 @@ use crate::api::wait::{
 use rushmem_pe::constants::{SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_NE};
 use rushmem_pe::memory::range::symmetric;
 use rushmem_transport::Pe;
-use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::{Wake, Waker};
@@ -28,6 +27,61 @@ fn word_on(pe: TestPe, other: usize, index: usize) -> &'static AtomicU64 {
     unsafe { AtomicU64::from_ptr(there.cast()) }
 }
 
+/// Waits for a word of this PE.
+fn until(pe: TestPe, index: usize, cmp: i32, value: u64) {
+    // SAFETY: the word is in the heap.
+    unsafe { wait_until(pe, word(pe, index), cmp, value) }
+}
+
+/// Tests a word of this PE.
+fn holds(pe: TestPe, index: usize, cmp: i32, value: u64) -> bool {
+    // SAFETY: the word is in the heap.
+    unsafe { test(pe, word(pe, index), cmp, value) == 1 }
+}
+
+/// The first words of this PE, without those that are excluded, and the least values that they are
+/// awaited to have.
+struct Set {
+    pe: TestPe,
+    excluded: Vec<i32>,
+    wanted: Vec<u64>,
+}
+
+impl Set {
+    fn values(&self) -> Values<u64> {
+        Values::Each(self.wanted.as_ptr())
+    }
+
+    fn await_all(&self) {
+        let (n, status) = (self.wanted.len(), self.excluded.as_ptr());
+        let words = word(self.pe, 0);
+        // SAFETY: the words are in the heap, and the arrays have an element for each.
+        unsafe { wait_until_all(self.pe, words, n, status, SHMEM_CMP_GE, self.values()) }
+    }
+
+    /// Returns the index of a word; `None` if all are excluded.
+    fn await_any(&self) -> Option<usize> {
+        let (n, status) = (self.wanted.len(), self.excluded.as_ptr());
+        let words = word(self.pe, 0);
+        // SAFETY: as in `await_all`.
+        let found =
+            unsafe { wait_until_any(self.pe, words, n, status, SHMEM_CMP_GE, self.values()) };
+        (found < usize::MAX).then_some(found)
+    }
+
+    fn await_some(&self) -> Vec<usize> {
+        let (n, status) = (self.wanted.len(), self.excluded.as_ptr());
+        let (words, cmp) = (word(self.pe, 0), SHMEM_CMP_GE);
+        let mut indices = vec![0; n];
+        let found = indices.as_mut_ptr();
+        // SAFETY: as in `await_all`; there is room for `n` indices.
+        let found =
+            unsafe { wait_until_some(self.pe, words, n, found, status, cmp, self.values()) };
+        indices.truncate(found);
+        indices
+    }
+}
+
 /// Each PE writes a word of the next one, which waits for it.
 #[test]
 fn a_wait_ends_when_its_word_changes() {
@@ -37,12 +91,9 @@ fn a_wait_ends_when_its_word_changes() {
             if pe.me() == 0 {
                 word_on(pe, next, 0).store(turn, SeqCst);
             }
-            // SAFETY: the words are in the heap.
-            unsafe {
-                wait_until(pe, word(pe, 0), SHMEM_CMP_GE, turn);
-                assert_eq!(test(pe, word(pe, 0), SHMEM_CMP_EQ, turn), 1);
-                assert_eq!(test(pe, word(pe, 0), SHMEM_CMP_NE, turn), 0);
-            }
+            until(pe, 0, SHMEM_CMP_GE, turn);
+            assert!(holds(pe, 0, SHMEM_CMP_EQ, turn));
+            assert!(!holds(pe, 0, SHMEM_CMP_NE, turn));
             if pe.me() > 0 {
                 word_on(pe, next, 0).store(turn, SeqCst);
             }
@@ -57,72 +108,51 @@ fn wait_sets_find_the_words_that_have_changed() {
         let (me, n) = (pe.me(), pe.n());
         // Word `i` of each PE is for PE `i`.
         for turn in 1..=30_u64 {
-            let status: Vec<i32> = (0..n).map(|i| i32::from(i == me)).collect();
             for other in (0..n).filter(|&other| other != me) {
                 word_on(pe, other, me).store(turn + me as u64, SeqCst);
             }
-            let wanted: Vec<u64> = (0..n as u64).map(|i| turn + i).collect();
-
-            // SAFETY: the words are in the heap, and the arrays have an element for each.
-            unsafe {
-                let all = Values::Each(wanted.as_ptr());
-                match turn % 3 {
-                    0 => wait_until_all(pe, word(pe, 0), n, status.as_ptr(), SHMEM_CMP_GE, all),
-                    1 => {
-                        let mut status = status.clone();
-                        let mut found = Vec::new();
-                        while found.len() < n - 1 {
-                            let status = status.as_ptr();
-                            let i = wait_until_any(pe, word(pe, 0), n, status, SHMEM_CMP_GE, all);
-                            found.push(i);
-                            assert!(i < n && i != me, "word {i} is not in the set");
-                            // Excluded from now on.
-                            *status.cast_mut().add(i) = 1;
-                        }
-                        let none = status.as_mut_ptr();
-                        let any = wait_until_any(pe, word(pe, 0), n, none, SHMEM_CMP_GE, all);
-                        assert_eq!(any, usize::MAX, "the set is empty");
-                        found.sort_unstable();
-                        assert!(found.iter().copied().eq((0..n).filter(|&i| i != me)));
+            let mut set = Set {
+                pe,
+                excluded: (0..n).map(|i| i32::from(i == me)).collect(),
+                wanted: (0..n as u64).map(|i| turn + i).collect(),
+            };
+            match turn % 3 {
+                0 => set.await_all(),
+                1 => {
+                    for _ in 1..n {
+                        let i = set.await_any().expect("a word is left");
+                        assert_eq!(set.excluded[i], 0, "word {i} is not in the set");
+                        set.excluded[i] = 1;
                     }
-                    _ => {
-                        let mut status = status.clone();
-                        let mut n_found = 0;
-                        let mut indices = vec![0; n];
-                        while n_found < n - 1 {
-                            let found = wait_until_some(
-                                pe,
-                                word(pe, 0),
-                                n,
-                                indices.as_mut_ptr(),
-                                status.as_ptr(),
-                                SHMEM_CMP_GE,
-                                all,
-                            );
-                            assert!(found > 0, "a set that is not empty");
-                            for &i in &indices[..found] {
-                                assert_eq!(status[i], 0, "word {i} is not in the set");
-                                status[i] = 1;
-                            }
-                            n_found += found;
+                    assert_eq!(set.await_any(), None);
+                }
+                _ => {
+                    let mut n_found = 0;
+                    while n_found < n - 1 {
+                        let found = set.await_some();
+                        assert!(!found.is_empty(), "a set that is not empty");
+                        n_found += found.len();
+                        for i in found {
+                            assert_eq!(set.excluded[i], 0, "word {i} is not in the set");
+                            set.excluded[i] = 1;
                         }
                     }
                 }
             }
             for i in (0..n).filter(|&i| i != me) {
                 let value = word_on(pe, me, i).load(SeqCst);
-                assert!(value >= wanted[i], "word {i} in turn {turn}");
+                assert!(value >= set.wanted[i], "word {i} in turn {turn}");
             }
             pe.sync_all();
         }
 
-        // SAFETY: as above.
-        unsafe {
-            let same = Values::Same(1_u64);
-            wait_until_all(pe, word(pe, 0), 0, null(), SHMEM_CMP_GE, same);
-            let any = wait_until_any(pe, word(pe, 0), 0, null(), SHMEM_CMP_GE, same);
-            assert_eq!(any, usize::MAX);
-        }
+        let empty = Set {
+            pe,
+            excluded: Vec::new(),
+            wanted: Vec::new(),
+        };
+        empty.await_all();
+        assert_eq!(empty.await_any(), None);
     });
 }
 
@@ -145,12 +175,10 @@ fn a_word_wakes_its_task() {
             let waker = Waker::from(count.clone());
             let mut task = WordWait::default();
             let mut other = WordWait::default();
-            // SAFETY: the words are in the heap.
-            unsafe {
-                wake_when(pe, &mut task, &waker, word(pe, 1), SHMEM_CMP_GE, turn);
-                // Its word never changes.
-                wake_when(pe, &mut other, &waker, word(pe, 2), SHMEM_CMP_GE, 1_u64);
-            }
+            // SAFETY: the word is in the heap.
+            unsafe { wake_when(pe, &mut task, &waker, word(pe, 1), SHMEM_CMP_GE, turn) };
+            // SAFETY: the word is in the heap. It never changes.
+            unsafe { wake_when(pe, &mut other, &waker, word(pe, 2), SHMEM_CMP_GE, 1_u64) };
             word_on(pe, next, 1).store(turn, SeqCst);
             while count.0.load(SeqCst) == 0 {
                 yield_now();
@@ -168,11 +196,12 @@ fn no_word_is_passed_over_for_ever() {
     job(&Shape::of(&[1]), |pe| {
         let mut n_found = [0; 3];
         for _ in 0..60 {
-            // SAFETY: the words are in the heap, which is zero.
-            let found = unsafe {
-                let zero = Values::Same(0_u64);
-                wait_until_any(pe, word(pe, 0), 3, null(), SHMEM_CMP_EQ, zero)
+            let set = Set {
+                pe,
+                excluded: vec![0; 3],
+                wanted: vec![0; 3],
             };
+            let found = set.await_any().expect("all satisfy the comparison");
             n_found[found] += 1;
         }
         assert!(n_found.iter().all(|&n| n > 10), "{n_found:?}");

@@ -18,6 +18,7 @@ use rustix::process::Resource;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///
@@ -27,20 +28,30 @@ use std::ptr::NonNull;
 /// since they are mapped elsewhere.)
 #[derive(Debug)]
 pub struct NodeMemory {
-    _slices: Mapping,
+    mapped: Arc<Mapped>,
     base: NonNull<u8>,
     layout: Layout,
     n_local: u32,
     local: u32,
-    statics: Views,
-    published: PublishedBytes,
     has_reserved_pages: bool,
 }
 
-// SAFETY: the memory owns its mappings, which any thread may use and unmap.
-unsafe impl Send for NodeMemory {}
+/// What is mapped of the memory of a node.
+#[derive(Debug)]
+struct Mapped {
+    _slices: Mapping,
+    statics: Views,
+    published: PublishedBytes,
+}
+
+// SAFETY: it owns its mappings, which any thread may use and unmap.
+unsafe impl Send for Mapped {}
 // SAFETY: methods with `&self` compute addresses, which callers dereference at their own risk, or
 // access the published bytes, which an atomic word and the contract of `publish` synchronize.
+unsafe impl Sync for Mapped {}
+// SAFETY: the base is an address in what is mapped, of which the same holds.
+unsafe impl Send for NodeMemory {}
+// SAFETY: as above.
 unsafe impl Sync for NodeMemory {}
 
 /// What the memory of a node is mapped from.
@@ -124,15 +135,31 @@ impl NodeMemory {
         let published =
             PublishedBytes::map(memory.as_fd(), behind_slices, published_bytes, local == 0)?;
         Ok(NodeMemory {
-            _slices: range,
+            mapped: Arc::new(Mapped {
+                _slices: range,
+                statics,
+                published,
+            }),
             base,
             layout,
             n_local,
             local,
-            statics,
-            published,
             has_reserved_pages: pages.is_some(),
         })
+    }
+
+    /// Returns the same memory, at the same addresses, as the node's PE number `local` sees it: for
+    /// several PEs in one process, which have no static data in it.
+    ///
+    /// # Panics
+    /// When there is no such PE.
+    pub fn of_peer(&self, local: u32) -> NodeMemory {
+        assert!(local < self.n_local, "PE {local} of {}", self.n_local);
+        NodeMemory {
+            mapped: Arc::clone(&self.mapped),
+            local,
+            ..*self
+        }
     }
 
     /// Returns the layout of a slice.
@@ -162,7 +189,7 @@ impl NodeMemory {
         if local == self.local {
             Some(0)
         } else {
-            self.statics.delta(local)
+            self.mapped.statics.delta(local)
         }
     }
 
@@ -176,13 +203,13 @@ impl NodeMemory {
     pub unsafe fn publish(&self, bytes: &[u8]) {
         assert_eq!(self.local, 0, "the first PE of a node publishes");
         // SAFETY: this is the first PE, as just checked; the rest is this function's contract.
-        unsafe { self.published.publish(bytes) };
+        unsafe { self.mapped.published.publish(bytes) };
     }
 
     /// Waits until the first PE of the node publishes again after the last call. Returns the
     /// published bytes. Each PE of the node calls this as often as the first one publishes.
     pub fn await_published(&self) -> &[u8] {
-        self.published.wait()
+        self.mapped.published.wait()
     }
 
     /// Makes the kernel take the pages of this PE's slice from the memory of NUMA node `node`, also

@@ -36,12 +36,10 @@ use rushmem_pe::memory::statics;
 use rushmem_pe::settings::Settings;
 use rushmem_system::lock::{lock, read, write};
 use rushmem_transport::{Pe, Segment};
-use rustix::fs::{MemfdFlags, memfd_create};
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt::Write;
 use std::ops::Deref;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -271,19 +269,13 @@ pub(crate) fn start<R: Send + 'static>(
     body: impl Fn(TestPe) -> R + Send + Sync + 'static,
 ) -> RunningJob<R> {
     let n_pes = shape.n_pes();
-    let memory = memfd_create(
-        "several PEs",
-        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
-    )
-    .expect("the kernel has memory");
-
+    let memory = map_memory(shape);
     let mut parts = Parts::default();
     let (sender, reports) = channel();
     let sender: &Sender<Report> = parts.keep(Box::new(sender));
     let mut pes = Vec::new();
     for me in 0..n_pes {
-        let memory = memory.try_clone().expect("there are descriptors");
-        let own = new_pe(me, shape, memory, &mut parts);
+        let own = new_pe(me, shape, &memory, &mut parts);
         let seed = shape.late.map(|seed| seed * 1000 + u64::from(me));
         pes.push(TestPe {
             own,
@@ -406,25 +398,35 @@ fn message(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Makes the PE `me` of a job whose memory is in `memory`, as `start::join` does.
-fn new_pe(me: u32, shape: &Shape, memory: OwnedFd, parts: &mut Parts) -> &'static OwnPe {
-    let n_pes = shape.n_pes();
+/// Returns the layout of the internal areas of a job.
+fn areas_of(shape: &Shape) -> Areas {
     let has_threads = shape.thread_level == SHMEM_THREAD_MULTIPLE;
     let n_sets = if has_threads { RECEIVE_BUFFER_SETS } else { 1 };
-    let areas = Areas::new(n_pes, n_sets);
-    let layout = Layout::new(HEAP_BYTES as u64, areas.nbytes(), PageSize::Mib2).expect("it fits");
+    Areas::new(shape.n_pes(), n_sets)
+}
+
+/// Maps the memory of the PEs of a job, once for all of them: each reaches the others at addresses
+/// at which these find themselves, so that ThreadSanitizer sees which accesses are to one word.
+fn map_memory(shape: &Shape) -> NodeMemory {
+    let nbytes = areas_of(shape).nbytes();
     let mapped = NodeMemory::map(NodeMapping {
-        memory: Some(memory),
-        layout,
-        n_local: n_pes,
-        local: me,
+        memory: None,
+        layout: Layout::new(HEAP_BYTES as u64, nbytes, PageSize::Mib2).expect("it fits"),
+        n_local: shape.n_pes(),
+        local: 0,
         reserved: None,
         pages: None,
         published_bytes: 0,
         statics: statics::own(),
         peers: &[],
     });
-    let memory = parts.keep(Box::new(mapped.expect("the kernel has memory")));
+    mapped.expect("the kernel has memory")
+}
+
+/// Makes the PE `me` of a job with this memory, as `start::join` does.
+fn new_pe(me: u32, shape: &Shape, memory: &NodeMemory, parts: &mut Parts) -> &'static OwnPe {
+    let n_pes = shape.n_pes();
+    let memory = parts.keep(Box::new(memory.of_peer(me)));
 
     let sizes = shape.nodes.iter().copied();
     let nodes = NodeMap::from_runs((0..).zip(sizes)).expect("no node is empty");
@@ -439,7 +441,7 @@ fn new_pe(me: u32, shape: &Shape, memory: OwnedFd, parts: &mut Parts) -> &'stati
 
     let map = parts.keep(Box::new(AddressMap::closed()));
     map.publish(deltas, none);
-    map.open_heap(memory.heap(), layout.heap_bytes());
+    map.open_heap(memory.heap(), memory.layout().heap_bytes());
     let mut images_of = |segment, deltas| parts.keep(Box::new(Images::new(segment, deltas)));
     let images = [
         images_of(Segment::Heap, deltas),
@@ -468,7 +470,7 @@ fn new_pe(me: u32, shape: &Shape, memory: OwnedFd, parts: &mut Parts) -> &'stati
         has_equal_heap_addresses: false,
         has_equal_constants: true,
         thread_level: shape.thread_level,
-        has_threads_somewhere: has_threads,
+        has_threads_somewhere: shape.thread_level == SHMEM_THREAD_MULTIPLE,
         settings: Settings::read(|_| None).expect("the defaults are valid"),
         algorithms: CurrentTable::new(parts.keep(Box::new(table))),
         secret: [0; 32],
@@ -478,7 +480,7 @@ fn new_pe(me: u32, shape: &Shape, memory: OwnedFd, parts: &mut Parts) -> &'stati
 
     let endpoints = parts.keep(Endpoints::boxed());
     let network = parts.keep(Box::new(Network::new()));
-    let area = FlagArea::new(memory, areas, internal, endpoints);
+    let area = FlagArea::new(memory, areas_of(shape), internal, endpoints);
     let node = Members::listed(job.nodes.members(job.nodes.node_of(me)).collect());
     let world = Members::world(n_pes);
     let links = parts.keep(Box::new(Links::new(job, area, network, endpoints)));

@@ -8,7 +8,10 @@
 //! In such a build the library has no inline assembly (`crates/transport/build.rs`), so that
 //! ThreadSanitizer sees its accesses.
 //!
-//! ThreadSanitizer sees one process only. A counter of the TCP provider (`SENDS`) tells it the
+//! The tests of several PEs in one process run under ThreadSanitizer, too: there it sees the accesses
+//! of all PEs of a job.
+//!
+//! In the programs ThreadSanitizer sees one process only. A counter of the TCP provider (`SENDS`) tells it the
 //! order that messages of peers create; this also orders some accesses that no message orders. It
 //! sees neither accesses of the kernel nor the order that fences create, so none of these programs
 //! may wait for a word that a peer puts.
@@ -43,6 +46,9 @@ const PES: &[&str] = &["1", "3"];
 /// The program whose race must be found, to show that races are found at all.
 const CONTROL: &str = "scenarios/race";
 
+/// What ThreadSanitizer does when it finds a race.
+const OPTIONS: &str = "halt_on_error=1 exitcode=66";
+
 const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
@@ -76,6 +82,7 @@ pub fn thread_sanitizer(session: &TestSession) -> Result<StepOutcome> {
     if process::succeeds(&mut job(&prefix, &control, "on", "1")) {
         bail!("the race of {CONTROL}.c was not seen, so nothing else can be believed");
     }
+    test_several_pes(session)?;
     Ok(StepOutcome::Passed)
 }
 
@@ -128,27 +135,34 @@ fn build_examples(session: &TestSession) -> Result<Vec<PathBuf>> {
 /// Builds packages and the standard library, all instrumented. Returns the directory of the
 /// results.
 fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
-    let dir = dir(session);
-    process::run(
-        process::limited(BUILD_LIMIT, "rustup")
-            .args([
-                "run",
-                "nightly",
-                "cargo",
-                "build",
-                "-Zbuild-std",
-                "--target",
-                &target(),
-            ])
-            .args(arguments)
-            .current_dir(&session.workspace.root)
-            .env(
-                "RUSTFLAGS",
-                "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
-            )
-            .env("CARGO_TARGET_DIR", &dir),
-    )?;
-    Ok(dir.join(target()).join("debug"))
+    process::run(cargo(session, "build").args(arguments))?;
+    Ok(dir(session).join(target()).join("debug"))
+}
+
+/// Runs the tests of jobs whose PEs are in one process, so that ThreadSanitizer sees the accesses of
+/// all PEs. Those of whole processes start others, which are not instrumented alike.
+fn test_several_pes(session: &TestSession) -> Result<()> {
+    let mut test = cargo(session, "test");
+    test.args(["-p", "rushmem-runtime", "--lib", "tests::"])
+        .args(["--", "--skip", "nothing_is_left"])
+        .env("RUSHMEM_TEST_SLOWDOWN", "10")
+        .env("TSAN_OPTIONS", OPTIONS);
+    process::run(&mut test)
+}
+
+/// Returns a command of cargo that instruments packages and the standard library.
+fn cargo(session: &TestSession, command: &str) -> Command {
+    let mut cargo = process::limited(BUILD_LIMIT, "rustup");
+    cargo
+        .args(["run", "nightly", "cargo", command, "-Zbuild-std"])
+        .args(["--target", &target()])
+        .current_dir(&session.workspace.root)
+        .env(
+            "RUSTFLAGS",
+            "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+        )
+        .env("CARGO_TARGET_DIR", dir(session));
+    cargo
 }
 
 fn dir(session: &TestSession) -> PathBuf {
@@ -203,6 +217,6 @@ fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
         .arg(program)
         .env("SHMEM_ONNODE", onnode)
         .env("SHMEM_SYMMETRIC_SIZE", "16m")
-        .env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
+        .env("TSAN_OPTIONS", OPTIONS);
     command
 }

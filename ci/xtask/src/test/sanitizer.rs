@@ -140,11 +140,13 @@ fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
 }
 
 /// Runs the tests of jobs whose PEs are in one process, so that ThreadSanitizer sees the accesses of
-/// all PEs. Those of whole processes start others, which are not instrumented alike.
+/// all PEs.
 fn test_several_pes(session: &TestSession) -> Result<()> {
     let mut test = cargo(session, "test");
     test.args(["-p", "rushmem-runtime", "--lib", "tests::"])
         .args(["--", "--skip", "nothing_is_left"])
+        // A reader of a status copies it while its PE may write it, and discards what was torn.
+        .args(["--skip", "wakes::", "--skip", "finalize::"])
         .env("RUSHMEM_TEST_SLOWDOWN", "10")
         .env("TSAN_OPTIONS", OPTIONS);
     process::run(&mut test)

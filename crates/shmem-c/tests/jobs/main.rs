@@ -20,6 +20,7 @@ mod points;
 mod requests;
 mod results;
 mod soak;
+mod starts;
 mod statistics;
 mod trace;
 mod verify;

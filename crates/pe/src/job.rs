@@ -34,6 +34,8 @@ pub struct Job {
     pub nodes: NodeMap,
     /// True if some PE of the job shares its heap with others, but not its static data.
     pub has_statics_apart: bool,
+    /// True if some memory of a PE is not mapped on another one, so that the job has a transport.
+    pub needs_transport: bool,
     /// True if no other PE shares memory with this one.
     pub is_alone_on_node: bool,
     /// How this PE finds the copies of its symmetric bytes on the PEs of its node.

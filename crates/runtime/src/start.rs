@@ -1,5 +1,6 @@
-//! The steps by which a process becomes a PE of its job. [`init`] has the routines and the order;
-//! each step is a file and a type that it makes, which the next one consumes:
+//! The steps by which a process becomes a PE of its job. [`init`] has the routines and the order.
+//! Each step makes a type that the next one consumes, in a file with its name (`publish` is in
+//! [`map`], `observe` and `meet` in [`open`]):
 //!
 //! ```text
 //! identify -> Identified -> exchange -> Exchanged -> agree -> Compatible -> map -> Mapped

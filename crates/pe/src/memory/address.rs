@@ -376,13 +376,15 @@ pub fn are_atomics_by_network() -> bool {
 /// `observed` is set.
 pub fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
     let map = if observed { &OBSERVED } else { &MAP };
-    map.heap.open(heap.addr(), heap_bytes);
+    map.open_heap(heap, heap_bytes);
     map.statics
         .open(statics::own().start(), statics::own().nbytes());
 }
 
-/// Closes all segments: an access to any byte then ends the job with an error.
+/// Closes all segments: an access to any byte then ends the job with an error. CPUs carry out atomic
+/// operations again, unless the next init has another network that does.
 pub fn close() {
+    set_atomics_by_network(false);
     for map in [&MAP, &OBSERVED] {
         map.heap.close();
         map.statics.close();

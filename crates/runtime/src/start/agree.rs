@@ -122,6 +122,10 @@ pub(super) struct Agreement {
     /// True if the static data of some PE are not in shared memory although it shares a node with
     /// other PEs. These need a transport for the static data.
     pub(super) has_statics_apart: bool,
+    /// True if some memory of a PE is not mapped on another one, so that the job has a transport.
+    pub(super) needs_transport: bool,
+    /// The CPUs of each machine.
+    pub(super) cpus: Vec<MachineCpus>,
     /// True if PEs outnumber the usable CPUs on some machine.
     pub(super) is_oversubscribed_somewhere: bool,
     /// True if several threads of some PE may be in the library at once.
@@ -145,15 +149,20 @@ impl Agreement {
         records: &Records<StartupRecord>,
     ) -> Result<Agreement, StartError> {
         let first = &records[0];
-        let mut all_machines = 0..machines.n_nodes();
-        let is_oversubscribed = |machine| cpus_per_pe(machines, machine, records) == 0;
+        let has_statics_apart = has_statics_apart(nodes, records);
+        let all_machines = 0..machines.n_nodes();
+        let cpus: Vec<MachineCpus> = all_machines
+            .map(|machine| MachineCpus::of(machines, machine, records))
+            .collect();
         let others = |differ: fn(&StartupRecord, &StartupRecord) -> bool| {
             records.position(|record| differ(record, first)).is_some()
         };
         Ok(Agreement {
             heap_address: common_heap_address(records),
-            has_statics_apart: has_statics_apart(nodes, records),
-            is_oversubscribed_somewhere: all_machines.any(is_oversubscribed),
+            has_statics_apart,
+            needs_transport: nodes.n_nodes() > 1 || has_statics_apart,
+            is_oversubscribed_somewhere: cpus.iter().any(|machine| machine.per_pe == 0),
+            cpus,
             has_threads_somewhere: records.position(StartupRecord::has_threads).is_some(),
             has_equal_constants: !others(|one, first| one.constants != first.constants),
             is_on_one_stack: !others(|one, first| one.stack != first.stack),
@@ -162,28 +171,25 @@ impl Agreement {
     }
 }
 
-/// Returns true if some memory of a PE is not mapped on another one, so that the job has a transport.
-pub(super) fn needs_transport(nodes: &NodeMap, has_statics_apart: bool) -> bool {
-    nodes.n_nodes() > 1 || has_statics_apart
+/// The CPUs that the PEs of a machine may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MachineCpus {
+    /// Their number, for all PEs together.
+    pub(super) usable: usize,
+    /// The number for each PE; 0 if PEs outnumber the CPUs.
+    pub(super) per_pe: u32,
 }
 
-/// Returns the number of CPUs that the PEs of a machine may use together.
-pub(super) fn usable_cpus(
-    machines: &NodeMap,
-    machine: u32,
-    records: &Records<StartupRecord>,
-) -> usize {
-    locality::cpus_of_machine(machines.members(machine).map(|pe| &records[pe].cpus))
-}
-
-/// Returns the number of CPUs for each PE of a machine; 0 if PEs outnumber the CPUs.
-pub(super) fn cpus_per_pe(
-    machines: &NodeMap,
-    machine: u32,
-    records: &Records<StartupRecord>,
-) -> u32 {
-    let share = usable_cpus(machines, machine, records) / machines.size(machine) as usize;
-    u32::try_from(share).unwrap_or(u32::MAX)
+impl MachineCpus {
+    fn of(machines: &NodeMap, machine: u32, records: &Records<StartupRecord>) -> MachineCpus {
+        let usable =
+            locality::cpus_of_machine(machines.members(machine).map(|pe| &records[pe].cpus));
+        let share = usable / machines.size(machine) as usize;
+        MachineCpus {
+            usable,
+            per_pe: u32::try_from(share).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {

@@ -12,11 +12,10 @@ pub(super) mod negotiation;
 pub(crate) mod path;
 mod probe;
 
-use super::agree::needs_transport;
 use super::error::StartError;
 use super::join::Joined;
-use super::open::Connected;
 use crate::diagnosis::crash;
+use crate::own_pe::OwnPe;
 use attempt::{ConnectedTransport, Ended, exchange};
 use candidates::{Availability, Candidate, Findings, Verdict, refusals};
 use negotiation::{Negotiation, Next};
@@ -28,6 +27,11 @@ use rushmem_pe::memory::{address, statics};
 use rushmem_pe::settings::Settings;
 use rushmem_system::devices;
 use rushmem_transport::{Amos, Found, Pe, Provider};
+
+/// A PE that reaches all PEs of its job.
+pub(super) struct Connected {
+    pub(super) pe: &'static OwnPe,
+}
 
 impl Joined {
     /// Connects this PE.
@@ -42,11 +46,9 @@ impl Joined {
         let pe = self.pe;
         let job = pe.job();
         let providers = usable_providers(&job.settings, providers)?;
-        if needs_transport(&job.nodes, job.has_statics_apart) {
+        if job.needs_transport {
             connect_by_network(call, pe.links, &providers)?;
         } else {
-            // The network of an earlier init may have carried out atomic operations.
-            address::set_atomics_by_network(false);
             path::record(job, None);
         }
 

@@ -2,16 +2,15 @@
 //! rest of the library keeps of them for the life of the process. With that, the PE has joined its
 //! job, and what an init after the last finalize repeats begins.
 
-use super::agree::{cpus_per_pe, usable_cpus};
+use super::agree::MachineCpus;
 use super::algorithm_table;
 use super::error::StartError;
 use super::identify::Place;
 use super::map::Published;
-use super::record::StartupRecord;
 use crate::diagnosis::{polling_calls, watchdog};
 use crate::own_pe::{self, OwnPe};
 use crate::teams::agreement::PREDEFINED;
-use rushmem_bootstrap::{NodeMap, Records};
+use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_collectives::receive_buffer;
 use rushmem_communication::access::endpoints::endpoints;
@@ -41,9 +40,8 @@ impl Published {
     pub(super) fn join(self) -> Result<Joined, StartError> {
         rushmem_system::log::debug!("start: describes the job");
         let place = &self.identified.place;
-        let machines = &place.machines;
-        let cpus_per_pe = cpus_per_pe(machines, place.machine, &self.records);
-        cpu_sharing::set_pes_per_cpu(pes_per_cpu(place, &self.records));
+        let cpus = self.agreement.cpus[place.machine as usize];
+        cpu_sharing::set_pes_per_cpu(pes_per_cpu(place, cpus));
 
         let facts = facts(&place.nodes, self.agreement.is_oversubscribed_somewhere);
         let mut algorithms = self.identified.algorithms;
@@ -61,6 +59,7 @@ impl Published {
             n_pes: place.n_pes,
             nodes: place.nodes,
             has_statics_apart: self.agreement.has_statics_apart,
+            needs_transport: self.agreement.needs_transport,
             is_alone_on_node,
             map: address::of_process(),
             images: [
@@ -69,8 +68,8 @@ impl Published {
             ],
             memory: self.memory,
             allocator: Mutex::new(None),
-            cpus_per_pe,
-            is_oversubscribed: cpus_per_pe == 0,
+            cpus_per_pe: cpus.per_pe,
+            is_oversubscribed: cpus.per_pe == 0,
             is_oversubscribed_somewhere: self.agreement.is_oversubscribed_somewhere,
             has_equal_heap_addresses: self.agreement.heap_address.is_some() || place.n_pes == 1,
             has_equal_constants: self.agreement.has_equal_constants,
@@ -85,7 +84,7 @@ impl Published {
 
         let internal = images_of(Segment::Internal, heap_deltas);
         let area = FlagArea::new(self.memory, self.plan.areas, internal, endpoints());
-        let links = Links::new(job, area, network::of_process(), endpoints());
+        let links = Links::new(job, area, network::of_process());
         let links: &Links = Box::leak(Box::new(links));
         let pe: &OwnPe = Box::leak(Box::new(OwnPe::new(links, predefined)));
         own_pe::set(pe);
@@ -128,9 +127,8 @@ fn images_of(segment: Segment, deltas: Deltas) -> &'static Images {
 }
 
 /// Returns the number of PEs that share a CPU of this machine.
-fn pes_per_cpu(place: &Place, records: &Records<StartupRecord>) -> u32 {
-    let n_cpus = usable_cpus(&place.machines, place.machine, records).max(1);
-    (place.n_local as usize).div_ceil(n_cpus) as u32
+fn pes_per_cpu(place: &Place, cpus: MachineCpus) -> u32 {
+    (place.n_local as usize).div_ceil(cpus.usable.max(1)) as u32
 }
 
 /// Returns the facts on which the algorithms of the world team depend.

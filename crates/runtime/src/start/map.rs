@@ -1,7 +1,7 @@
 //! The fourth and the fifth step of a start: the PE maps the memory of all PEs of its machine, and
 //! makes the memory of its node known to accesses.
 
-use super::agree::{Agreement, Compatible, needs_transport, usable_cpus};
+use super::agree::{Agreement, Compatible};
 use super::error::StartError;
 use super::exchange::MemoryPlan;
 use super::identify::{Identified, Place};
@@ -96,7 +96,6 @@ pub(super) struct Published {
     /// The distances of the heaps and of the static data of this node's PEs from those of this PE.
     pub(super) deltas: [Deltas; 2],
     pub(super) agreement: Agreement,
-    pub(super) records: Records<StartupRecord>,
 }
 
 impl Mapped {
@@ -109,8 +108,7 @@ impl Mapped {
         } = &self.identified;
         let deltas = publish_deltas(place, self.memory);
 
-        let has_statics_apart = self.agreement.has_statics_apart;
-        if needs_transport(&place.nodes, has_statics_apart) {
+        if self.agreement.needs_transport {
             let cpus_of_machine = place.on_machine().map(|pe| &self.records[pe].cpus);
             locality::choose_nic(&settings.nic, cpus_of_machine, place.local);
         }
@@ -123,11 +121,11 @@ impl Mapped {
         rushmem_system::log::debug!(
             n_pes = place.n_pes,
             n_local = place.n_local,
-            usable_cpus = usable_cpus(&place.machines, place.machine, &self.records),
+            usable_cpus = self.agreement.cpus[place.machine as usize].usable,
             heap_bytes = self.memory.layout().heap_bytes(),
             n_nodes = place.nodes.n_nodes(),
             static_bytes = statics::own().nbytes(),
-            static_data = if has_statics_apart {
+            static_data = if self.agreement.has_statics_apart {
                 "by the transport"
             } else {
                 "like the heap"
@@ -140,7 +138,6 @@ impl Mapped {
             memory: self.memory,
             deltas,
             agreement: self.agreement,
-            records: self.records,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! the program, and meets all PEs in a barrier.
 #![allow(unsafe_code)]
 
+use super::connect::Connected;
 use crate::coll::collectives::barrier_all;
 use crate::own_pe::OwnPe;
 use crate::reports::{job_trace, statistics};
@@ -17,11 +18,6 @@ use rushmem_pe::memory::address;
 use rushmem_pe::process;
 use rushmem_pe::settings::{Checks, Statistics};
 use rushmem_system::thread_sanitizer::ThreadSanitizer;
-
-/// A PE that reaches all PEs of its job.
-pub(super) struct Connected {
-    pub(super) pe: &'static OwnPe,
-}
 
 /// A PE whose accesses are observed as the settings and the program request.
 pub(super) struct Observed {

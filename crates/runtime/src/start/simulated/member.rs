@@ -3,7 +3,7 @@
 
 use super::world::{STEPS, Transport, World};
 use crate::build::{Build, OtherBuild};
-use crate::start::agree::{Agreement, cpus_per_pe, needs_transport, require_equal};
+use crate::start::agree::{Agreement, require_equal};
 use crate::start::connect::candidates::{Findings, Offer, StepResult, result_of_all};
 use crate::start::connect::negotiation::{Negotiation, Next};
 use crate::start::error::StartError;
@@ -181,7 +181,7 @@ impl<'w> Member<'w> {
             });
         }
 
-        let needs_transport = needs_transport(&self.place.nodes, agreement.has_statics_apart);
+        let needs_transport = agreement.needs_transport;
         self.agreement = Some(agreement);
         if needs_transport {
             let findings = self.world.findings(self.me());
@@ -227,7 +227,6 @@ impl<'w> Member<'w> {
 
     /// Returns what the member has computed, once it has met all.
     pub(super) fn decisions(self) -> Decisions {
-        let records = self.records.expect("it has them");
         let agreement = self.agreement.expect("it has agreed");
         let place = self.place;
         if let Some((provider, ..)) = &self.transport {
@@ -236,7 +235,7 @@ impl<'w> Member<'w> {
         }
         Decisions {
             plan: self.plan,
-            cpus_per_pe: cpus_per_pe(&place.machines, place.machine, &records),
+            cpus_per_pe: agreement.cpus[place.machine as usize].per_pe,
             facts: facts(&place.nodes, agreement.is_oversubscribed_somewhere),
             predefined: predefined_members(&place),
             uses_pages: self.uses_pages,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use task_support::process;
 use task_support::workspace::{APART, Workspace};
 
-/// The choices: those of a task, of `cargo xtask demo`, of the prefix, and of the programs that must
-/// not compile.
+/// The choices: those of a task, of `cargo xtask demo`, of the prefix, and of the programs that
+/// must not compile.
 const CHOICES: [&[&str]; 4] = [
     &["xtask"],
     &["librushmem", "oshrun"],

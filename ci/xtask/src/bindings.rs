@@ -2,8 +2,8 @@
 //! headers, or checks that they are current.
 //!
 //! `bindings/generator.rs`, a program of its own, makes them. It needs libclang and the headers of
-//! one version of the library. Few machines have both, so the bindings are committed; bindings whose
-//! headers or libclang are missing are skipped.
+//! one version of the library. Few machines have both, so the bindings are committed; bindings
+//! whose headers or libclang are missing are skipped.
 
 use std::fs;
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! runs the test that must find each. The test must fail, so this shows that the tests would notice
 //! such a mistake.
 //!
-//! The faults are listed in `engine.txt`, `pes.txt` and `crates.txt`. A line that a change has moved
-//! or rewritten ends the run with a message: the fault must then be written anew, since a fault
-//! that is not put in proves nothing.
+//! The faults are listed in `engine.txt`, `pes.txt` and `crates.txt`. A line that a change has
+//! moved or rewritten ends the run with a message: the fault must then be written anew, since a
+//! fault that is not put in proves nothing.
 
 mod mutant;
 

@@ -54,18 +54,13 @@ impl fmt::Debug for Links {
 
 impl Links {
     /// Returns the links of a PE that has communicated with no other one yet.
-    pub fn new(
-        job: Job,
-        area: FlagArea,
-        network: &'static Network,
-        endpoints: &'static Endpoints,
-    ) -> Links {
+    pub fn new(job: Job, area: FlagArea, network: &'static Network) -> Links {
         let pairs = (0..job.n_pes).map(|_| PairCounts::default()).collect();
         Links {
             job,
-            area,
             network,
-            endpoints,
+            endpoints: area.endpoints(),
+            area,
             mailboxes: Mailboxes::default(),
             pairs,
             collectives_of_job: [const { AtomicUsize::new(0) }; RECEIVE_BUFFER_SETS],
@@ -101,7 +96,7 @@ impl Links {
 
     /// Returns true if every change that a peer makes to this PE's memory rings the doorbell: a
     /// network is open that does so, and no other PE is on the node.
-    pub(crate) fn ring_always(&self) -> bool {
+    pub(crate) fn rings_always(&self) -> bool {
         self.network.is_open() && self.network.wakes_waits() && self.job.is_alone_on_node
     }
 }

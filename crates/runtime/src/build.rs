@@ -122,8 +122,8 @@ impl Build {
     }
 }
 
-/// The first PE whose build is not that of PE 0; `None` if all PEs have one build, which is not that
-/// of this PE.
+/// The first PE whose build is not that of PE 0; `None` if all PEs have one build, which is not
+/// that of this PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OtherBuild(pub(crate) Option<u32>);
 

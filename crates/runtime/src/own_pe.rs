@@ -1,6 +1,6 @@
 //! The PE as a value: its links to the other PEs, its teams and what they take of the internal
-//! area, and its requests. The PE of this process is found by [`require`], once in each exported
-//! call. A test makes several.
+//! area, and its requests. Exported calls that a test makes for one of several PEs find theirs by
+//! a [`Caller`]; others look up the PE of the process, or its job.
 
 use crate::coll::requests::Requests;
 use crate::teams::active_set::kept::KeptTeams;
@@ -14,7 +14,8 @@ use rushmem_pe::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// A PE. It lives as long as the process, since the library can be finalized and initialized again.
+/// A PE. That of a process lives as long as it, since the library can be finalized and initialized
+/// again.
 pub struct OwnPe {
     pub(crate) links: &'static Links,
     pub(crate) teams: Teams,

@@ -2,9 +2,9 @@
 //! `cargo xtask bindings`. Arguments: the name of the library, then arguments for clang.
 //!
 //! Bindings carry what code uses: what `src/names.txt` of the library's crate lists, and the types
-//! that this needs. The list has functions, types, constants, and as `table::entry` the entries that
-//! are called of tables of functions. The compiler checks the layout of each type that has fields.
-//! The bindings do not depend on the machine.
+//! that this needs. The list has functions, types, constants, and as `table::entry` the entries
+//! that are called of tables of functions. The compiler checks the layout of each type that has
+//! fields. The bindings do not depend on the machine.
 
 use std::collections::HashSet;
 use std::env;

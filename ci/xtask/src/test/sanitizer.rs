@@ -8,13 +8,13 @@
 //! In such a build the library has no inline assembly (`crates/transport/build.rs`), so that
 //! ThreadSanitizer sees its accesses.
 //!
-//! The tests of several PEs in one process run under ThreadSanitizer, too: there it sees the accesses
-//! of all PEs of a job.
+//! The tests of several PEs in one process run under ThreadSanitizer, too: there it sees the
+//! accesses of all PEs of a job.
 //!
-//! In the programs ThreadSanitizer sees one process only. A counter of the TCP provider (`SENDS`) tells it the
-//! order that messages of peers create; this also orders some accesses that no message orders. It
-//! sees neither accesses of the kernel nor the order that fences create, so none of these programs
-//! may wait for a word that a peer puts.
+//! In the programs ThreadSanitizer sees one process only. A counter of the TCP provider (`SENDS`)
+//! tells it the order that messages of peers create; this also orders some accesses that no message
+//! orders. It sees neither accesses of the kernel nor the order that fences create, so none of
+//! these programs may wait for a word that a peer puts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -139,8 +139,8 @@ fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
     Ok(dir(session).join(target()).join("debug"))
 }
 
-/// Runs the tests of jobs whose PEs are in one process, so that ThreadSanitizer sees the accesses of
-/// all PEs.
+/// Runs the tests of jobs whose PEs are in one process, so that ThreadSanitizer sees the accesses
+/// of all PEs.
 fn test_several_pes(session: &TestSession) -> Result<()> {
     let mut test = cargo(session, "test");
     test.args(["-p", "rushmem-runtime", "--lib", "tests::"])

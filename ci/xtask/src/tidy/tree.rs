@@ -33,8 +33,8 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the text of a Rust file without comments and without its unit tests, which are at its
-    /// end.
+    /// Returns the text of a Rust file without comments and without its unit tests, which are at
+    /// its end.
     pub fn code(&self) -> String {
         let before = self.text.split("\n#[cfg(test)]\nmod tests {").next();
         let mut code = String::new();

@@ -29,10 +29,10 @@ use std::ptr::{from_ref, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
-/// The endpoints of this PE.
-pub(crate) static ENDPOINTS: Endpoints = Endpoints::new();
+/// The endpoints of the PE of this process.
+static ENDPOINTS: Endpoints = Endpoints::new();
 
-/// Returns the endpoints of this PE.
+/// Returns the endpoints of the PE of this process.
 #[inline(always)]
 pub fn endpoints() -> &'static Endpoints {
     &ENDPOINTS
@@ -106,8 +106,8 @@ impl Endpoints {
         }
     }
 
-    /// Returns the table of a further PE of this process, for tests. Its drop visits no entry, since
-    /// that would touch all pages; [`clear`](Endpoints::clear) has dropped the endpoints before.
+    /// Returns the table of a further PE of this process, for tests. Its drop visits no entry,
+    /// since that would touch all pages; the endpoints were dropped when the network was closed.
     pub fn boxed() -> Box<ManuallyDrop<Endpoints>> {
         // Not made on the stack, which may have too little room.
         let layout = Layout::new::<ManuallyDrop<Endpoints>>();

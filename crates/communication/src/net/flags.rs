@@ -92,6 +92,11 @@ impl FlagArea {
         self.doorbell(OWN).ring(wake);
     }
 
+    /// Returns the endpoints by which it reaches the areas that are not mapped here.
+    pub(crate) fn endpoints(&self) -> &'static Endpoints {
+        self.endpoints
+    }
+
     /// Returns the offsets of the parts of an internal area.
     #[inline]
     pub fn areas(&self) -> &Areas {

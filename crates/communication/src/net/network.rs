@@ -19,8 +19,8 @@ use std::time::Duration;
 /// The network of a PE.
 pub struct Network {
     /// True while operations may use the transport: from [`open`](Network::open) to
-    /// [`refuse_calls`](Network::refuse_calls). Relaxed: a thread that sees it reaches the transport by
-    /// the lock below, or by the entry of an endpoint, and these publish what it uses.
+    /// [`refuse_calls`](Network::refuse_calls). Relaxed: a thread that sees it reaches the
+    /// transport by the lock below, or by the entry of an endpoint, and these publish what it uses.
     is_open: AtomicBool,
     /// The open transport. Threads that wait and calls that create endpoints or extend the heap
     /// lock it; operations do not.

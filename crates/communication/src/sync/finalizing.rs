@@ -82,31 +82,23 @@ impl PeerCheck {
         // The next call schedules the check after this one.
         self.next_check = None;
 
-        let Links { job, area, .. } = links;
         let WaitDescription { call, subject } = describe();
-        if let Some(endless) = self.examine(job, area, &subject) {
-            endless.fail(call, job);
-        }
-
-        if links.network.is_open() {
-            // The check may have made this thread a poller of the network, but the caller sleeps
-            // next.
-            links.network.stop_polling();
+        if let Some(endless) = self.examine(links, &subject) {
+            endless.fail(call, &links.job);
         }
         true
     }
 
-    /// Examines a wait that goes on, as the PE that has `area`. Returns why no PE can end it any
+    /// Examines a wait that goes on, as the PE that has `links`. Returns why no PE can end it any
     /// more. If that does not follow from the collectives which PEs have entered, it is returned
     /// only if the last examination has found it, too.
     pub fn examine<'a>(
         &mut self,
-        job: &Job,
-        area: &FlagArea,
+        links: &Links,
         subject: &'a AwaitedObject,
     ) -> Option<EndlessWait<'a>> {
         if let AwaitedObject::Collective(collective) = subject
-            && let Some(missing) = self.missing_members(job, area, collective)
+            && let Some(missing) = self.missing_members(links, collective)
         {
             return Some(EndlessWait::Collective(collective, missing));
         }
@@ -118,8 +110,8 @@ impl PeerCheck {
             }
             | AwaitedObject::Collective(Collective {
                 awaited: Some(pe), ..
-            }) => is_done(area, Pe(*pe)),
-            AwaitedObject::Words(_) => nobody_writes(job, area),
+            }) => is_done(links, Pe(*pe)),
+            AwaitedObject::Words(_) => nobody_writes(links),
             _ => false,
         };
         // Twice: before the first time, a PE may have ended the wait by its last store.
@@ -132,7 +124,7 @@ impl PeerCheck {
             AwaitedObject::Message { from } => Some(EndlessWait::Message(*from)),
             AwaitedObject::Lock { behind, .. } => behind.map(EndlessWait::Lock),
             AwaitedObject::Collective(collective) => {
-                let done = done_members(job, area, collective);
+                let done = done_members(links, collective);
                 Some(EndlessWait::Collective(collective, done))
             }
             _ => Some(EndlessWait::Words),
@@ -142,12 +134,8 @@ impl PeerCheck {
     /// Returns the members of a collective that are in finalize and have not entered the
     /// collective, if there are any. Reads the status of the awaited member, or those of the next
     /// [`MAX_MEMBERS`] members.
-    fn missing_members(
-        &mut self,
-        job: &Job,
-        area: &FlagArea,
-        collective: &Collective,
-    ) -> Option<Vec<u32>> {
+    fn missing_members(&mut self, links: &Links, collective: &Collective) -> Option<Vec<u32>> {
+        let job = &links.job;
         let Collective {
             number,
             nth,
@@ -155,7 +143,7 @@ impl PeerCheck {
             ..
         } = collective;
         let is_missing = |pe: &Pe| {
-            let status = finalizing(area, *pe);
+            let status = finalizing(links, *pe);
             let Some(finalizing) = status.and_then(|status| status.finalizing) else {
                 return false;
             };
@@ -219,7 +207,8 @@ impl EndlessWait<'_> {
 }
 
 /// Returns the status of a PE if it is in a finalize that this PE has not entered.
-fn finalizing(area: &FlagArea, pe: Pe) -> Option<Status> {
+fn finalizing(links: &Links, pe: Pe) -> Option<Status> {
+    let area = &links.area;
     let finalizes = area.areas().finalizes();
     let entered = area.words_of(std::iter::once(pe), finalizes)[0];
     // The PE has written its status before it has released this number: see `enter`.
@@ -229,12 +218,17 @@ fn finalizing(area: &FlagArea, pe: Pe) -> Option<Status> {
     }
 
     let slot = area.areas().status();
-    status_slot::read(|nbytes| Some(area.bytes_of(pe, slot, nbytes)))
+    let status = status_slot::read(|nbytes| Some(area.bytes_of(pe, slot, nbytes)));
+    if !area.is_mapped(pe) {
+        // The fetch has made this thread a poller of the network, but the caller sleeps next.
+        links.network.stop_polling();
+    }
+    status
 }
 
 /// Returns true if a PE is in finalize and has no operations in flight.
-fn is_done(area: &FlagArea, pe: Pe) -> bool {
-    let Some(status) = finalizing(area, pe) else {
+fn is_done(links: &Links, pe: Pe) -> bool {
+    let Some(status) = finalizing(links, pe) else {
         return false;
     };
     status.finalizing.is_some() && status.in_flight.is_some_and(|in_flight| in_flight.n == 0)
@@ -244,7 +238,8 @@ fn is_done(area: &FlagArea, pe: Pe) -> bool {
 /// no operations in flight, and no other thread of this PE calls the library. Returns false if some
 /// PE shares no memory with this one: reading its status over the network could block, although the
 /// PE has nothing to do with the wait.
-fn nobody_writes(job: &Job, area: &FlagArea) -> bool {
+fn nobody_writes(links: &Links) -> bool {
+    let job = &links.job;
     let has_threads = job.thread_level != SHMEM_THREAD_SINGLE || thread::has_requests();
     // The message about a PE that is alone would speak of other PEs.
     if has_threads || job.n_pes == 1 {
@@ -252,13 +247,13 @@ fn nobody_writes(job: &Job, area: &FlagArea) -> bool {
     }
 
     let mut others = (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me);
-    others.all(|pe| area.is_mapped(pe) && is_done(area, pe))
+    others.all(|pe| links.area.is_mapped(pe) && is_done(links, pe))
 }
 
 /// Returns the members of a collective that are in finalize and have no operations in flight: the
 /// awaited one, and those among the first.
-fn done_members(job: &Job, area: &FlagArea, collective: &Collective) -> Vec<u32> {
-    let done = first_others(job, collective).filter(|pe| is_done(area, *pe));
+fn done_members(links: &Links, collective: &Collective) -> Vec<u32> {
+    let done = first_others(&links.job, collective).filter(|pe| is_done(links, *pe));
     let mut pes: Vec<u32> = done.map(|pe| pe.0).chain(collective.awaited).collect();
     pes.sort_unstable();
     pes.dedup();

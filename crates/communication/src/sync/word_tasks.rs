@@ -40,10 +40,8 @@ mod primitive {
 /// The wait of one task, which ends when this is dropped.
 #[derive(Debug, Default)]
 pub struct WordWait {
-    /// The PE of whose tasks it is one; `None` before the first call.
-    links: Option<&'static Links>,
-    /// The number of the task; 0 before the first call.
-    number: u64,
+    /// The PE, and the number of the task among those of the PE; `None` before the first call.
+    entered: Option<(&'static Links, u64)>,
 }
 
 impl WordWait {
@@ -55,8 +53,8 @@ impl WordWait {
         waker: &Waker,
         holds: impl Fn() -> bool + Send + 'static,
     ) {
-        self.number = links.word_tasks.enter(self.number, waker, holds);
-        self.links = Some(links);
+        let number = self.entered.map_or(0, |(_, number)| number);
+        self.entered = Some((links, links.word_tasks.enter(number, waker, holds)));
         if !LOOKS.get() {
             leave_to_thread(links);
         }
@@ -65,8 +63,8 @@ impl WordWait {
 
 impl Drop for WordWait {
     fn drop(&mut self) {
-        if let Some(links) = self.links {
-            links.word_tasks.remove(self.number);
+        if let Some((links, number)) = self.entered {
+            links.word_tasks.remove(number);
         }
     }
 }
@@ -106,7 +104,7 @@ fn serve(links: &Links) {
     let mut interval = SHORTEST;
 
     links.word_tasks.serve(IDLE, |look| {
-        if links.ring_always() {
+        if links.rings_always() {
             sleep_on_doorbell(links);
             return;
         }

@@ -57,7 +57,7 @@ pub unsafe fn alltoallv(
 ) {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     entry.require_same(&[]);
 
     let n = executor.n();
@@ -91,7 +91,7 @@ pub unsafe fn alltoallv_packed(
 ) -> usize {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     entry.require_same(&[]);
 
     let n = executor.n();

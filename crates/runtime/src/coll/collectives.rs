@@ -66,7 +66,7 @@ fn barrier_with(
     let job = pe.job();
     order::complete_on(call, DefaultContext);
 
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, pe.teams.world());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, pe.teams.world());
     if job.settings.checks() {
         checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
         entry.require_same(arguments);
@@ -78,7 +78,7 @@ fn barrier_with(
 /// Performs the barrier of finalize, on a team of its own, so that it matches no other collective.
 pub(crate) fn finalize(pe: &'static OwnPe, call: Call) {
     order::complete_on(call, DefaultContext);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, pe.teams.finalize());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, pe.teams.finalize());
     entry.require_same(&[]);
     executor.sync_without_pair_flags();
 }
@@ -92,7 +92,7 @@ pub(crate) fn require_same(
     arguments: &[CheckedArgument],
 ) {
     if pe.job().settings.checks() {
-        let (mut entry, _executor) = CollectiveEntry::enter_team(call, pe, team);
+        let (mut entry, _executor) = CollectiveEntry::enter_team(pe, call, team);
         entry.require_same(arguments);
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn require_same(
 /// `shmem_sync_all` (§9.10.4): a sync of the world, without a quiet.
 pub fn sync_all(caller: impl Caller) {
     let (pe, call) = caller.enter();
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, pe.teams.world());
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, pe.teams.world());
     entry.require_same(&[]);
     executor.sync();
 }
@@ -110,7 +110,7 @@ pub fn sync_all(caller: impl Caller) {
 pub fn sync(caller: impl Caller, members: TeamOrActiveSet) -> c_int {
     let (pe, call) = caller.enter();
     let participants = members.find_for(pe, call, PsyncPurpose::Sync);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     entry.require_same(&[]);
     executor.sync();
     0
@@ -139,7 +139,7 @@ pub unsafe fn broadcast(
     let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let n = executor.n();
     let me = executor.me();
 
@@ -233,7 +233,7 @@ pub unsafe fn collect_within(
     let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric_source(pe.job(), call, source, nbytes);
     entry.require_same(&[]);
@@ -353,7 +353,7 @@ fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
 /// Returns the word that each member of a team passes as `own`, in the order of the team. All
 /// members call this.
 pub(crate) fn gather_words(pe: &'static OwnPe, call: Call, team: &Team, own: u64) -> Vec<u64> {
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, team);
     entry.require_same(&[]);
     executor.gather(own)
 }
@@ -373,7 +373,7 @@ pub unsafe fn fcollect(
     let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
@@ -412,7 +412,7 @@ pub unsafe fn alltoall(
     let (pe, call) = caller.enter();
     let nbytes = elements.nbytes();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
@@ -461,7 +461,7 @@ pub unsafe fn alltoalls(
 ) -> c_int {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
 
     let in_place = is_in_place(dest, source, nelems);
     let n_elements = nelems.saturating_mul(executor.n() as usize);
@@ -532,7 +532,7 @@ pub unsafe fn reduce(
 ) -> c_int {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     executor.all_reduce(vectors);
     0
@@ -553,7 +553,7 @@ pub unsafe fn inscan(
 ) -> c_int {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
     entry.show_followed(FollowedMembers::Below, executor.me() + 1);
     executor.scan(vectors, false);
@@ -575,7 +575,7 @@ pub unsafe fn exscan(
 ) -> c_int {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(call, pe, &participants);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
     entry.show_followed(FollowedMembers::Below, executor.me());
     executor.scan(vectors, true);
@@ -592,7 +592,7 @@ pub unsafe fn exscan(
 pub fn choice_facts(call: Call, team: TeamHandle) -> ChoiceFacts {
     let pe = own_pe::require(call);
     let team = pe.teams.find(call, "team", team);
-    let (_, executor) = CollectiveEntry::enter_team(call, pe, &team);
+    let (_, executor) = CollectiveEntry::enter_team(pe, call, &team);
     executor.facts()
 }
 

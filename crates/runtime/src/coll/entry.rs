@@ -140,8 +140,8 @@ impl<'a> CollectiveEntry<'a> {
     /// Enters a collective of these participants. Returns the entry, and the executor of the plans.
     #[inline(always)]
     pub(crate) fn enter(
-        call: Call,
         pe: &'static OwnPe,
+        call: Call,
         participants: &'a Participants,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
         let team = &*participants.team;
@@ -149,7 +149,7 @@ impl<'a> CollectiveEntry<'a> {
             CollectiveEntry::complete_requests(pe, call, team);
         }
 
-        let (entry, mut executor) = CollectiveEntry::begin(call, pe, team, participants.in_request);
+        let (entry, mut executor) = CollectiveEntry::begin(pe, call, team, participants.in_request);
         // The last broadcast on the active set has left this wait to the next call on the set.
         if executor.signals.unconfirmed_root.is_some() {
             executor.await_receivers();
@@ -160,12 +160,12 @@ impl<'a> CollectiveEntry<'a> {
     /// Enters a blocking collective of a team.
     #[inline(always)]
     pub(crate) fn enter_team(
-        call: Call,
         pe: &'static OwnPe,
+        call: Call,
         team: &'a Team,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {
         CollectiveEntry::complete_requests(pe, call, team);
-        CollectiveEntry::begin(call, pe, team, false)
+        CollectiveEntry::begin(pe, call, team, false)
     }
 
     /// Waits for the non-blocking collectives of the team, since a blocking one begins after them.
@@ -184,8 +184,8 @@ impl<'a> CollectiveEntry<'a> {
     /// Locks the signals of the team, counts the collective, and shows its begin to observers.
     #[inline(always)]
     fn begin(
-        call: Call,
         pe: &'static OwnPe,
+        call: Call,
         team: &'a Team,
         in_request: bool,
     ) -> (CollectiveEntry<'a>, Executor<'a>) {

@@ -48,7 +48,7 @@ pub fn combine(
 ) {
     let (pe, call) = caller.enter();
     let team = pe.teams.find(call, "team", team);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, &team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, &team);
     let elem_bytes = op.elem_bytes();
     entry.require_same(&[
         (
@@ -69,7 +69,7 @@ pub fn combine(
 pub fn gather(caller: impl Caller, team: TeamHandle, own: &[u8], all: &mut [u8]) {
     let (pe, call) = caller.enter();
     let team = pe.teams.find(call, "team", team);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, &team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, &team);
     entry.require_same(&[("bytes", own.len() as u64)]);
 
     for (index, bytes) in own.chunks(WORD).enumerate() {
@@ -89,7 +89,7 @@ pub fn gather(caller: impl Caller, team: TeamHandle, own: &[u8], all: &mut [u8])
 pub fn broadcast(caller: impl Caller, team: TeamHandle, memory: &mut [u8], root: u32) {
     let (pe, call) = caller.enter();
     let team = pe.teams.find(call, "team", team);
-    let (mut entry, mut executor) = CollectiveEntry::enter_team(call, pe, &team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, &team);
     let n = executor.n();
     if root >= n {
         fail!(

@@ -211,8 +211,8 @@ impl Requests {
         lock(&self.state).by_team.remove(&team.handle());
     }
 
-    /// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns if there are requests
-    /// that no test or wait has found complete.
+    /// Completes and forgets the requests of all teams. With `SHMEM_CHECK`, warns if there are
+    /// requests that no test or wait has found complete.
     pub(crate) fn complete_all(&self, call: Call) {
         let held = std::mem::take(&mut lock(&self.state).held);
         for request in held.values() {

@@ -37,7 +37,7 @@ fn enter_finalize(pe: TestPe, entered: Vec<(u64, u64)>, n_in_flight: u64) {
 /// Examines a wait of a PE twice. Returns what either has found.
 fn examined_twice(pe: TestPe, subject: &AwaitedObject) -> [Option<EndlessWait<'_>>; 2] {
     let mut check = PeerCheck::default();
-    [(); 2].map(|()| check.examine(pe.job(), pe.area(), subject))
+    [(); 2].map(|()| check.examine(pe.links(), subject))
 }
 
 /// Tells the other PE that this one has reached a step, and waits until that one has, too.

@@ -1,8 +1,8 @@
 //! Makes jobs whose PEs are values in this process: [`job`] lets each PE of a [`Shape`] run a body
 //! in a thread of its own, and returns the results.
 //!
-//! The PE of the process is never set, so a lookup of it that is left in the routines under test
-//! ends the test. A thread acts for one PE alone, since the library keeps state in thread-locals.
+//! The PE of the process is never set, so a look-up of it that is left in the routines under test
+//! ends the process, unless it is one that finds no PE, as `job::known` and `network::is_open` do. A thread acts for one PE alone, since the library keeps state in thread-locals.
 //! A panic of a PE fails the test at once, with its message. A job in which nothing happens any
 //! more fails it after [`STALLED`], with what each PE waits for. All that a PE consists of is freed
 //! after its threads have ended, unless the test fails.
@@ -458,6 +458,7 @@ fn new_pe(me: u32, shape: &Shape, memory: &NodeMemory, parts: &mut Parts) -> &'s
         me: Pe(me),
         n_pes,
         has_statics_apart: false,
+        needs_transport: shape.is_over_tcp,
         is_alone_on_node: nodes.size(nodes.node_of(me)) == 1,
         nodes,
         map,
@@ -483,6 +484,6 @@ fn new_pe(me: u32, shape: &Shape, memory: &NodeMemory, parts: &mut Parts) -> &'s
     let area = FlagArea::new(memory, areas_of(shape), internal, endpoints);
     let node = Members::listed(job.nodes.members(job.nodes.node_of(me)).collect());
     let world = Members::world(n_pes);
-    let links = parts.keep(Box::new(Links::new(job, area, network, endpoints)));
+    let links = parts.keep(Box::new(Links::new(job, area, network)));
     parts.keep(Box::new(OwnPe::new(links, [world.clone(), node, world])))
 }

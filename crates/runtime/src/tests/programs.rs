@@ -253,7 +253,8 @@ fn drawn_programs_are_right() {
 fn two_jobs_at_once_are_right() {
     let _requests = with_requests();
     for_each_seed("two_jobs_at_once_are_right", |seed| {
-        if seed % 4 != 0 {
+        // Two jobs take as long as two programs, so there are fewer.
+        if seed % 4 != 0 && std::env::var_os("RUSHMEM_SEED").is_none() {
             return;
         }
         let jobs: [RunningJob<()>; 2] = [seed, seed + 1_000_000]

@@ -1,5 +1,5 @@
-//! Who ends a wait wakes the PE that sleeps in it. Without that the wait ends, too, since each sleep
-//! has a limit, but milliseconds later, which no other test would notice.
+//! Who ends a wait wakes the PE that sleeps in it. Without that the wait ends, too, since each
+//! sleep has a limit, but milliseconds later, which no other test would notice.
 //!
 //! Each test lets PE 0 act once all others sleep, and looks at their doorbells. A doorbell counts
 //! only while a thread sleeps on it, which it does but for moments: one of several turns suffices.

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// The numbers of messages between this PE and another one.
 #[derive(Debug, Default)]
 pub(crate) struct PairCounts {
-    /// Signals on [`Edge::Pair`].
+    /// Signals on `Edge::Pair`.
     pub(super) sent: AtomicU64,
     pub(super) taken: AtomicU64,
-    /// Signals on [`Edge::Pair`] with a short vector.
+    /// Signals on `Edge::Pair` with a short vector.
     pub(super) short_sent: AtomicUsize,
     pub(super) short_taken: AtomicUsize,
-    /// Messages on [`Edge::Line`].
+    /// Messages on `Edge::Line`.
     pub(super) lines_sent: AtomicU64,
     pub(super) lines_taken: AtomicU64,
 }

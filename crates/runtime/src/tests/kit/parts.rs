@@ -6,11 +6,11 @@ use rushmem_communication::links::Links;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use testkit::eventually;
 
-/// The parts, in the order in which they were made. Unless they are [freed](Parts::free_after), they
-/// live as long as the process.
+/// The parts, in the order in which they were made. Unless they are [freed](Parts::free_after),
+/// they live as long as the process.
 #[derive(Default)]
 pub(super) struct Parts(Vec<*mut dyn Any>);
 
@@ -37,9 +37,9 @@ impl Parts {
         }
         for links in links {
             // The threads of requests and of tasks end by themselves.
-            while Arc::strong_count(&links.threads) > 1 {
-                thread::sleep(Duration::from_millis(1));
-            }
+            eventually("the threads of the library end", || {
+                Arc::strong_count(&links.threads) == 1
+            });
         }
         // Acquire: what a thread of the library has done was before it has given up its count.
         fence(Ordering::Acquire);

@@ -12,8 +12,8 @@ use testkit::{Job, Outcome, Test, absent, every_size, prefix, program, scenario}
 
 /// The number of PEs of the first jobs whose PEs share memory. It is odd.
 const PES: usize = 3;
-/// The numbers of PEs of further such jobs: one alone, and a power of two. [`COUNTED`] has a
-/// smaller one.
+/// The numbers of PEs of further such jobs: one alone, and a power of two. Another power of two, 4,
+/// is in [`COUNTED`].
 const OTHER_PES: [usize; 2] = [1, 8];
 const ALL_OTHER_PES: [usize; 7] = [1, 2, 4, 5, 7, 8, 12];
 const EMULATED: [usize; 2] = [2, 3];

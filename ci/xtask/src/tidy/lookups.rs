@@ -2,7 +2,7 @@
 //!
 //! The PE of the process is found by functions that anything can call, so a function that calls one
 //! has an input which its signature does not show, and acts for the wrong PE in a test with
-//! several. Exported calls look it up once; handlers, hooks and the path of accesses have no other
+//! several. Exported calls look it up; handlers, hooks and the path of accesses have no other
 //! way. All these are counted, so that no further one comes in unnoticed.
 
 use super::tree::{File, Tree};

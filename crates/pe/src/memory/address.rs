@@ -381,8 +381,8 @@ pub fn open(heap: *mut u8, heap_bytes: usize, observed: bool) {
         .open(statics::own().start(), statics::own().nbytes());
 }
 
-/// Closes all segments: an access to any byte then ends the job with an error. CPUs carry out atomic
-/// operations again, unless the next init has another network that does.
+/// Closes all segments: an access to any byte then ends the job with an error. CPUs carry out
+/// atomic operations again, unless the next init opens a network that does.
 pub fn close() {
     set_atomics_by_network(false);
     for map in [&MAP, &OBSERVED] {

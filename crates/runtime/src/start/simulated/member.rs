@@ -122,22 +122,33 @@ impl<'w> Member<'w> {
                 self.tries()
             }
             Round::Step(provider, part, amos, step) => {
-                let results: Records<StepResult> = data(records)?;
-                match result_of_all(&results) {
-                    Err(why) => {
-                        self.negotiation().failed(why);
-                        self.tries()
-                    }
-                    Ok(()) if step + 1 == STEPS => {
-                        self.negotiation().chosen();
-                        self.transport = Some((provider, part, amos));
-                        Ok(self.sends(Round::Meet, Vec::new()))
-                    }
-                    Ok(()) => Ok(self.takes_step(provider, part, amos, step + 1)),
-                }
+                self.hears_step(&data(records)?, provider, part, amos, step)
             }
             Round::Meet => unreachable!("who has met all is ready"),
         }
+    }
+
+    /// Hears how a step of an attempt has ended on all members: the attempt goes on only if it has
+    /// succeeded on each.
+    fn hears_step(
+        &mut self,
+        results: &Records<StepResult>,
+        provider: &'static str,
+        part: Option<String>,
+        amos: Amos,
+        step: u32,
+    ) -> Result<Message, StartError> {
+        if let Err(why) = result_of_all(results) {
+            self.negotiation().failed(why);
+            return self.tries();
+        }
+        if step + 1 < STEPS {
+            return Ok(self.takes_step(provider, part, amos, step + 1));
+        }
+
+        self.negotiation().chosen();
+        self.transport = Some((provider, part, amos));
+        Ok(self.sends(Round::Meet, Vec::new()))
     }
 
     fn hears_records(&mut self, records: Records) -> Result<Message, StartError> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,25 @@ const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
 /// on this machine have removed theirs by then.
 const STAYS: Duration = Duration::from_secs(10);
 
-/// The names of the files in shared directories and of the sockets that may be Rushmem's, at one
-/// moment.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Traces(BTreeSet<String>);
+/// The names of what jobs may leave at one moment: their files in directories that all processes
+/// of the machine share, their sockets, and all files of a temporary directory.
+///
+/// The jobs take that directory as their `TMPDIR`. What other tests have in `/tmp` meanwhile is not
+/// theirs, even where its name is Rushmem's.
+#[derive(Debug)]
+pub struct Traces {
+    temporary: PathBuf,
+    names: BTreeSet<String>,
+}
 
 impl Traces {
-    /// Lists the files and sockets that exist now.
-    pub fn now() -> Self {
-        let mut found = BTreeSet::new();
-        for place in ["/dev/shm", "/tmp", "/var/tmp", "/run"] {
-            found.extend(names_in(Path::new(place)));
+    /// Lists the files and sockets that exist now, with those of this temporary directory.
+    pub fn now(temporary: &Path) -> Self {
+        let mut names = BTreeSet::new();
+        for place in ["/dev/shm", "/var/tmp", "/run"] {
+            names.extend(names_in(Path::new(place)).filter(|name| is_ours(name)));
         }
+        names.extend(names_in(temporary));
 
         let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
         // The first line has the titles of the columns, of which the last is the name.
@@ -33,40 +40,35 @@ impl Traces {
             if let Some(name) = line.split_whitespace().nth(7)
                 && is_ours(name)
             {
-                found.insert(format!("socket {name}"));
+                names.insert(format!("socket {name}"));
             }
         }
-        Self(found)
+
+        Self {
+            temporary: temporary.to_owned(),
+            names,
+        }
     }
 
     /// Returns the names that exist now and still exist after `STAYS`, but are not in this list.
     /// Returns earlier if there are none.
     pub fn new_since(&self) -> Vec<String> {
         let end = Instant::now() + STAYS;
-        let mut new: Vec<String> = Self::now().0.difference(&self.0).cloned().collect();
+        let now = Self::now(&self.temporary);
+        let mut new: Vec<String> = now.names.difference(&self.names).cloned().collect();
         while !new.is_empty() && Instant::now() < end {
             sleep(Duration::from_millis(100));
-            let now = Self::now();
-            new.retain(|name| now.0.contains(name));
+            let now = Self::now(&self.temporary);
+            new.retain(|name| now.names.contains(name));
         }
         new
     }
 }
 
-/// Returns the paths of the files in a directory that may be Rushmem's.
-fn names_in(dir: &Path) -> Vec<String> {
-    let mut names = Vec::new();
-    // Not every machine has all of the directories.
-    let Ok(entries) = fs::read_dir(dir) else {
-        return names;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if is_ours(&name.to_string_lossy()) {
-            names.push(dir.join(name).display().to_string());
-        }
-    }
-    names
+/// Returns the paths of the files in a directory, none if the machine lacks the directory.
+fn names_in(dir: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().display().to_string())
 }
 
 fn is_ours(name: &str) -> bool {

@@ -151,7 +151,7 @@ fn run(setting: &Setting, call: &FailingCall, error: Errno, turn: u64) -> Faulty
         &turn.to_string(),
         report.to_str().expect("a plain name"),
     ];
-    let traces = Traces::now();
+    let traces = Traces::now(&temporary);
     let mut job = Job::new(program())
         .n(N_PES)
         .wrap(inject)
@@ -165,10 +165,7 @@ fn run(setting: &Setting, call: &FailingCall, error: Errno, turn: u64) -> Faulty
     }
     let outcome = job.run();
 
-    let mut left = traces.new_since();
-    // The job has a temporary directory of its own; files in /tmp are those of other tests.
-    left.retain(|name| !name.starts_with("/tmp/"));
-    left.extend(names_in(&temporary));
+    let left = traces.new_since();
     assert!(
         left.is_empty(),
         "the job left {}\n{outcome}",
@@ -193,15 +190,6 @@ fn agent(dir: &Path) -> String {
     fs::write(&file, "#!/bin/sh\nshift\nexec sh -c \"$*\"\n").expect("it can be written");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
     file.to_str().expect("a plain name").to_owned()
-}
-
-fn names_in(dir: &Path) -> Vec<String> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir).expect("it is there") {
-        let path = entry.expect("it can be read").path();
-        names.push(path.display().to_string());
-    }
-    names
 }
 
 /// Checks that the job has right results, or has failed with one message that ends with more than

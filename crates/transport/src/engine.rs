@@ -15,7 +15,7 @@
 //! | `issuer` | the lock of an origin, and the list of origins with unfinished operations |
 //! | `origin` | the state of the operations that were issued, and how a call waits |
 //! | `order` | fence and quiet, and the order between a put and a signal |
-//! | `rma` | puts and gets, whole, in parts, strided |
+//! | `rma` | puts and gets, whole, in parts, strided, and puts with a signal |
 //! | `requests` | the operations that the target's CPU carries out: atomics, signals, batches |
 //! | `entries` | the operations of a request as bytes, and how a target carries them out |
 //! | `batching` | the choice of entries that are sent together |

@@ -17,10 +17,9 @@ use super::replies::Ticket;
 use super::wire::{PostOutcome, SentMessage, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::peers::check_aligned;
 use crate::{
-    AmoOp, AmoRequest, Completion, DestBuf, Error, Pe, Proxy, Put, Segment, SignalOrder, Source,
-    SourceBuf, mem,
+    AmoOp, AmoRequest, Completion, DestBuf, Error, Pe, Proxy, Put, SignalOrder, Source, SourceBuf,
+    mem,
 };
-use std::ptr::from_ref;
 
 impl<W: Wire> Origin<W> {
     /// Sends the batch for a PE, which may be empty, as the next request of its stream. The first
@@ -310,16 +309,15 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Puts, and updates the word of the signal: the network does if it can on this segment,
-    /// otherwise the target's CPU.
-    pub(super) fn put_signal(
+    /// Puts, and updates the word of a signal: the network does if it can on this segment, otherwise
+    /// the target's CPU.
+    pub(super) fn put_and_operate(
         &mut self,
         pe: Pe,
         put: &mut Put,
         signal: &AmoRequest,
         order: SignalOrder,
     ) -> Result<(), Error> {
-        check_aligned(pe, signal.dest, signal.width)?;
         keys::check_in_segment(&*self.network, pe, signal.dest, signal.width.nbytes())?;
         if self.caps.amos.are_on(signal.dest.segment) {
             self.transfer(pe, put)?;
@@ -329,42 +327,17 @@ impl<W: Wire> Origin<W> {
         }
 
         keys::check_in_segment(&*self.network, pe, put.remote, put.local.nbytes())?;
-        self.put_and_request(pe, put, signal, order)
-    }
-
-    /// Puts, and has the target's CPU update the word of the signal. But if the wire orders
-    /// everything, a signal that sets a flag of the library is a write.
-    fn put_and_request(
-        &mut self,
-        pe: Pe,
-        put: &mut Put,
-        signal: &AmoRequest,
-        order: SignalOrder,
-    ) -> Result<(), Error> {
         let order = match order {
             SignalOrder::AfterData => RequestOrder::AfterFence,
             SignalOrder::AfterAll => RequestOrder::AfterAll,
         };
-        let is_written = self.caps.order == StreamOrder::Everything
-            && signal.op == AmoOp::Set
-            && signal.dest.segment == Segment::Internal;
-        if !is_written && put.local.nbytes() <= self.caps.longest_signaled {
+        if put.local.nbytes() <= self.caps.longest_signaled {
             let put = Some(put).filter(|put| put.local.nbytes() > 0);
             return self.update(pe, put, signal, None, order);
         }
 
-        if is_written {
-            // Nothing may delay the flag once the data, which are sent with it, are written.
-            self.send_open_batch(pe)?;
-            if self.batcher.uses_proxies(&*self.network.local().host) {
-                self.quiet()?;
-            }
-            self.order_after_unsent(pe)?;
-        }
-
         // If messages follow writes, the acknowledgment of the signal covers the write.
         let source_free = self.caps.order >= StreamOrder::WritesBeforeMessages && self.caps.batches;
-
         let end = WriteEnd {
             awaited: put.completion == Completion::Now,
             source_free,
@@ -372,46 +345,16 @@ impl<W: Wire> Origin<W> {
         };
 
         let posted = self.begin(pe, put.remote, &mut put.local, end)?;
-        let sent = if is_written {
-            self.write_flag(pe, signal)
+        let ordered_after = if source_free {
+            Ok(())
         } else {
-            let ordered_after = if source_free {
-                Ok(())
-            } else {
-                self.order_after_all(pe)
-            };
-            ordered_after.and_then(|()| self.send_amo(pe, signal, None, order).map(|_| ()))
+            self.order_after_all(pe)
         };
-
-        match (sent, posted) {
-            (Ok(()), posted) if end.awaited => self.await_end(pe, posted),
-            (sent, _) => sent,
+        let sent = ordered_after.and_then(|()| self.send_amo(pe, signal, None, order));
+        match sent {
+            Ok(_) if end.awaited => self.await_end(pe, posted),
+            sent => sent.map(|_| ()),
         }
-    }
-
-    /// Writes a flag of the library, over a wire that keeps the order of all operations. This takes
-    /// less time than a request, which is numbered and acknowledged.
-    fn write_flag(
-        &mut self,
-        pe: Pe,
-        &AmoRequest {
-            dest,
-            operand: ref value,
-            ..
-        }: &AmoRequest,
-    ) -> Result<(), Error> {
-        // SAFETY: the source is the request's operand, which is borrowed during this call.
-        // `await_end` below returns when the network has read it or, after a loss, the caller
-        // abandons the wire before the borrow ends.
-        let mut source = unsafe { SourceBuf::new(from_ref(value).cast(), size_of_val(value)) };
-        let end = WriteEnd {
-            awaited: true,
-            source_free: false,
-            sent: WriteSent::Now,
-        };
-
-        let posted = self.begin(pe, dest, &mut source, end)?;
-        self.await_end(pe, posted)
     }
 
     /// Has the network carry out an atomic operation, and waits for its end if `completion` is

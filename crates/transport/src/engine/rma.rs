@@ -1,5 +1,5 @@
-//! Remote memory access: transfers, whole, in parts or of strided blocks. The keys that they need
-//! are read from the PE by transfers, too.
+//! Remote memory access: transfers, whole, in parts or of strided blocks, and puts with a signal.
+//! The keys that they need are read from the PE by transfers, too.
 #![allow(unsafe_code)]
 
 use super::batching::{EntrySize, is_small};
@@ -7,11 +7,13 @@ use super::keys;
 use super::origin::Origin;
 use super::wire::{PostOutcome, Remote, StreamOrder, Wire, WireNetwork, WriteEnd, WriteSent};
 use crate::buffer::{Local, Way};
+use crate::peers::check_aligned;
 use crate::segments::heap_blocks::{self, Covered, ENTRY, HeapBlock};
 use crate::{
-    Buffer, Completion, DestBuf, Error, Get, Pe, Proxy, RemoteAddr, Segment, StridedBlocks,
-    Transfer,
+    AmoOp, AmoRequest, Buffer, Completion, DestBuf, Error, Get, Pe, Proxy, Put, RemoteAddr,
+    Segment, SignalOrder, SourceBuf, StridedBlocks, Transfer,
 };
+use std::ptr::from_ref;
 
 impl<W: Wire> Origin<W> {
     /// Transfers bytes. Small ones are batched, unless they are lone or may not be.
@@ -72,6 +74,67 @@ impl<W: Wire> Origin<W> {
         self.transfer_by_wire(pe, transfer)?;
         self.cover_writes(pe);
         Ok(())
+    }
+
+    /// Puts, and updates the word of a signal after the data. Over a wire that orders everything, a
+    /// signal that sets a flag of the library is a write, otherwise an atomic operation.
+    pub(super) fn put_signal(
+        &mut self,
+        pe: Pe,
+        put: &mut Put,
+        signal: &AmoRequest,
+        order: SignalOrder,
+    ) -> Result<(), Error> {
+        check_aligned(pe, signal.dest, signal.width)?;
+        let sets_flag = signal.op == AmoOp::Set && signal.dest.segment == Segment::Internal;
+        if sets_flag && self.caps.order == StreamOrder::Everything {
+            self.put_and_write_flag(pe, put, signal.dest, &signal.operand)
+        } else {
+            self.put_and_operate(pe, put, signal, order)
+        }
+    }
+
+    /// Puts, then writes a flag of the library, over a wire that orders everything. This takes less
+    /// time than a request, which is numbered and acknowledged.
+    fn put_and_write_flag(
+        &mut self,
+        pe: Pe,
+        put: &mut Put,
+        flag: RemoteAddr,
+        value: &u64,
+    ) -> Result<(), Error> {
+        // Nothing may delay the flag once the data, which are sent with it, are written.
+        self.send_open_batch(pe)?;
+        if self.batcher.uses_proxies(&*self.network.local().host) {
+            self.quiet()?;
+        }
+        self.order_after_unsent(pe)?;
+
+        let of_data = WriteEnd {
+            awaited: put.completion == Completion::Now,
+            source_free: true,
+            sent: WriteSent::WithNext,
+        };
+        let data = self.begin(pe, put.remote, &mut put.local, of_data)?;
+
+        // SAFETY: the source is borrowed during this call. `await_end` below returns when the
+        // network has read it or, after a loss, the caller abandons the wire before the borrow
+        // ends.
+        let mut value = unsafe { SourceBuf::new(from_ref(value).cast(), size_of_val(value)) };
+        let of_flag = WriteEnd {
+            awaited: true,
+            source_free: false,
+            sent: WriteSent::Now,
+        };
+        let flag = self.begin(pe, flag, &mut value, of_flag);
+        let written = flag.and_then(|flag| self.await_end(pe, flag));
+
+        // Also if the flag is refused: the caller may reuse the source then, too.
+        if of_data.awaited {
+            let ended = self.await_end(pe, data);
+            return written.and(ended);
+        }
+        written
     }
 
     /// Returns true if transfers from or to a segment, each of this many bytes, are batched unless

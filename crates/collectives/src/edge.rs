@@ -48,6 +48,15 @@ impl Edge {
         3 * log2_ceil(n) as usize
     }
 
+    /// Returns these edges, in the order of their [numbers](Edge::number).
+    pub fn all(n: u32) -> impl Iterator<Item = Edge> {
+        let rounds = log2_ceil(n) as u8;
+        let kinds = [Edge::Ahead, Edge::Behind, Edge::Exchange];
+        kinds
+            .into_iter()
+            .flat_map(move |kind| (0..rounds).map(kind))
+    }
+
     /// Returns the index of this edge among those that [`count`](Edge::count) counts.
     ///
     /// # Panics
@@ -125,6 +134,14 @@ pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Partner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn edges_are_listed_in_the_order_of_their_numbers() {
+        for n in [1, 2, 5, u32::MAX] {
+            let numbers: Vec<usize> = Edge::all(n).map(|edge| edge.number(n)).collect();
+            assert_eq!(numbers, Vec::from_iter(0..Edge::count(n)), "{n} members");
+        }
+    }
 
     #[test]
     fn who_sends_on_an_edge_is_who_is_waited_for() {

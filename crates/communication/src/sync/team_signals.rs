@@ -25,7 +25,7 @@ use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::areas::{CounterPair, SHORT, SlotFlags};
+use rushmem_pe::memory::areas::{CounterPair, SHORT, short_beside};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::atomic::Ordering::Relaxed;
@@ -70,7 +70,6 @@ pub trait OngoingCollective {
 pub struct TeamSignals {
     links: &'static Links,
     slot: u16,
-    flags: SlotFlags,
     generation: u64,
     /// The high bits of a counter of two PEs in this team: a hash that is unlikely to collide with
     /// that of another team.
@@ -79,10 +78,8 @@ pub struct TeamSignals {
     me: TeamPe,
     /// The number of collectives that this member has entered.
     entered: u64,
-    /// The number of signals that this member has sent on each edge.
-    sent: Vec<u64>,
-    /// The number of signals that this member has awaited on each edge.
-    taken: Vec<u64>,
+    /// The edges between two members, by their numbers.
+    edges: Box<[EdgeSignals]>,
     /// The number of messages that this member has sent on [`Edge::Any`].
     sent_to_any: u64,
     /// The number of messages that this member has awaited on [`Edge::Any`].
@@ -114,18 +111,21 @@ impl TeamSignals {
             "an agreement offers no other generation"
         );
 
-        let zeros = vec![0; Edge::count(members.n)];
+        let areas = links.area.areas();
+        let edges = Edge::all(members.n).map(|edge| EdgeSignals {
+            flag: areas.slot_flag(slot, edge),
+            sent: 0,
+            taken: 0,
+        });
         TeamSignals {
             links,
             slot,
-            flags: links.area.areas().slot_flags(slot),
             generation,
             pair_mark: digest(&[slot.into(), generation]) << PAIR_COUNT_BITS,
+            edges: edges.collect(),
             members,
             me,
             entered: 0,
-            sent: zeros.clone(),
-            taken: zeros,
             sent_to_any: 0,
             taken_of_any: 0,
             releases: 0,
@@ -160,8 +160,8 @@ impl TeamSignals {
     pub fn reached(&self) -> u64 {
         // Only the counters on which this member has waited: each one that it has raised belongs to
         // another member, which has waited on it.
-        let most = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
-        reached_by(self.generation, *most)
+        let most = self.edges.iter().map(|edge| edge.taken).max().unwrap_or(0);
+        reached_by(self.generation, most.max(self.releases))
     }
 
     /// Resets the counters that a later team in the same slot expects to be zero. The others may
@@ -242,16 +242,15 @@ impl TeamSignals {
     #[inline]
     pub fn short_to(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let area = &self.links.area;
-        let areas = area.areas();
-        let offset = match peer.edge {
+        let (flag, parity) = match peer.edge {
             Edge::Pair => {
                 let pe = self.world_pe(peer);
                 let turn = self.pair_counts(pe).short_sent.fetch_add(1, Relaxed);
-                areas.pair_short(self.own_pe(), turn % 2)
+                (area.areas().pair_flag(self.own_pe()), turn % 2)
             }
-            edge => self.flags.short(edge, parity),
+            edge => (self.edges[edge.number(self.members.n)].flag, parity),
         };
-        area.range(offset, SHORT)
+        area.range(short_beside(flag, parity), SHORT)
     }
 
     /// Returns the memory of this PE that has the next short vector of `peer`, beside its flag; on
@@ -259,16 +258,15 @@ impl TeamSignals {
     #[inline]
     pub fn short_from(&self, peer: Partner, parity: usize) -> SymmetricRange {
         let area = &self.links.area;
-        let areas = area.areas();
-        let offset = match peer.edge {
+        let (flag, parity) = match peer.edge {
             Edge::Pair => {
                 let source = self.world_pe(peer);
                 let turn = self.pair_counts(source).short_taken.fetch_add(1, Relaxed);
-                areas.pair_short(source, turn % 2)
+                (area.areas().pair_flag(source), turn % 2)
             }
-            edge => self.flags.short(edge, parity),
+            edge => (self.edges[edge.number(self.members.n)].flag, parity),
         };
-        area.range(offset, SHORT)
+        area.range(short_beside(flag, parity), SHORT)
     }
 
     /// Signals a member, after all earlier writes of this PE to it.
@@ -276,8 +274,8 @@ impl TeamSignals {
     pub fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some(Signal { offset, value }) => {
-                self.raise(pe, |area| area.raise_unrung(pe, offset, value));
+            Some(Signal { flag, value }) => {
+                self.raise(pe, |area| area.raise_unrung(pe, flag, value));
             }
             None => {
                 let counters = self.next_counted();
@@ -290,8 +288,8 @@ impl TeamSignals {
     pub fn put_signal(&mut self, peer: Partner, source: SymmetricRange, dest: SymmetricRange) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some(Signal { offset, value }) => self.raise(pe, |area| {
-                area.put_and_raise_unrung(pe, source, dest, offset, value)
+            Some(Signal { flag, value }) => self.raise(pe, |area| {
+                area.put_and_raise_unrung(pe, source, dest, flag, value)
             }),
             None => {
                 let counters = self.next_counted();
@@ -334,10 +332,10 @@ impl TeamSignals {
             edge => edge,
         };
 
-        let taken = &mut self.taken[edge.number(self.members.n)];
-        *taken += 1;
-        let value = *taken + self.mark();
-        let flag = self.flags.flag(edge);
+        let edge = &mut self.edges[edge.number(self.members.n)];
+        edge.taken += 1;
+        let flag = edge.flag;
+        let value = edge.taken + self.mark();
 
         let links = self.links;
         let unnotified = self.unnotified.take();
@@ -446,22 +444,21 @@ impl TeamSignals {
     /// [`Edge::Any`], which has counters instead.
     #[inline]
     fn next_signal(&mut self, peer: Partner) -> Option<Signal> {
-        let areas = self.links.area.areas();
         match peer.edge {
             Edge::Any => None,
             Edge::Pair => {
                 let sent = increment(&self.pair_counts(self.world_pe(peer)).sent);
                 Some(Signal {
-                    offset: areas.pair_flag(self.own_pe()),
+                    flag: self.links.area.areas().pair_flag(self.own_pe()),
                     value: self.pair_mark + sent,
                 })
             }
             edge => {
-                let sent = &mut self.sent[edge.number(self.members.n)];
-                *sent += 1;
+                let edge = &mut self.edges[edge.number(self.members.n)];
+                edge.sent += 1;
                 Some(Signal {
-                    offset: self.flags.flag(edge),
-                    value: *sent + self.mark(),
+                    flag: edge.flag,
+                    value: edge.sent + self.mark(),
                 })
             }
         }
@@ -495,9 +492,20 @@ impl TeamSignals {
     }
 }
 
-/// The flag at a peer that signals it, and the value that the flag gets.
+/// An edge of the team's plans between two members.
+#[derive(Debug)]
+struct EdgeSignals {
+    /// The offset of the flag that the sender writes in the area of the receiver.
+    flag: usize,
+    /// The number of signals that this member has sent.
+    sent: u64,
+    /// The number of signals that this member has awaited.
+    taken: u64,
+}
+
+/// The offset of the flag at a peer that signals it, and the value that the flag gets.
 struct Signal {
-    offset: usize,
+    flag: usize,
     value: u64,
 }
 

@@ -61,44 +61,6 @@ pub struct Areas {
     receive_buffer_sets: usize,
 }
 
-/// The offsets of the flags of a team. They are computed once for a team, since each step of a plan
-/// needs one.
-#[derive(Clone, Copy, Debug)]
-pub struct SlotFlags {
-    ahead: usize,
-    behind: usize,
-    exchanges: usize,
-    stride: Stride,
-}
-
-impl SlotFlags {
-    /// Returns the offset of the flag that the sender on an edge writes.
-    ///
-    /// # Panics
-    /// If the edge has no flag of a team: `Any`, `Pair` and `Line`.
-    #[inline]
-    pub fn flag(self, edge: Edge) -> usize {
-        match edge {
-            Edge::Ahead(k) => self.ahead + k as usize * self.stride.flag,
-            Edge::Behind(k) => self.behind + k as usize * self.stride.flag,
-            Edge::Exchange(k) => self.exchanges + k as usize * self.stride.exchange,
-            Edge::Any => unreachable!("messages from any member are counted"),
-            Edge::Pair | Edge::Line => unreachable!("the lines of PEs have flags for that"),
-        }
-    }
-
-    /// Returns the offset of a short vector beside a flag, which the sender on an edge writes in a
-    /// reduction of at most [`SHORT`] bytes. There are two, by parity.
-    #[inline]
-    pub fn short(self, edge: Edge, parity: usize) -> usize {
-        debug_assert!(
-            matches!(edge, Edge::Exchange(_)),
-            "other edges have no room"
-        );
-        self.flag(edge) + WORD + parity * SHORT
-    }
-}
-
 /// The offsets of two counters of the same events. CPUs add to one and networks to the other, since
 /// the atomic operations of a network are not atomic with respect to those of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,11 +225,6 @@ impl Areas {
         LINE + source.index() * LINE
     }
 
-    /// Returns the offset of the cache line for signals of `source` on [`Edge::Pair`].
-    fn pair(&self, source: Pe) -> usize {
-        LINE + (self.n_pes + source.index()) * LINE
-    }
-
     /// Returns the offset of the word in which `dest` stores the number of messages that it has
     /// taken from this PE.
     pub fn acknowledged(&self, dest: Pe) -> usize {
@@ -280,37 +237,34 @@ impl Areas {
         self.mailbox(source) + WORD
     }
 
-    /// Returns the offset of the flag that `source` writes on [`Edge::Pair`].
+    /// Returns the offset of the flag that `source` writes on [`Edge::Pair`], in a cache line of its
+    /// own.
     #[inline]
     pub fn pair_flag(&self, source: Pe) -> usize {
-        self.pair(source)
-    }
-
-    /// Returns the offset of a short vector of `source` in the cache line of its flag, so that both
-    /// are transferred together. There are two, by parity.
-    #[inline]
-    pub fn pair_short(&self, source: Pe, parity: usize) -> usize {
-        self.pair(source) + WORD + parity * SHORT
+        LINE + (self.n_pes + source.index()) * LINE
     }
 
     /// Returns the offset of the contribution of `source` to a counter of this PE. All teams share
     /// it, since a PE is in one such collective at a time.
     #[inline]
     pub fn contribution(&self, source: Pe) -> usize {
-        self.pair_short(source, 2)
+        short_beside(self.pair_flag(source), 2)
     }
 
-    /// Returns the flags of the team in `slot`.
-    #[inline]
-    pub fn slot_flags(&self, slot: u16) -> SlotFlags {
-        let start = self.slot(slot);
+    /// Returns the offset of the flag of the team in `slot` that the sender on an edge writes.
+    ///
+    /// # Panics
+    /// If the edge has no flag of a team: `Any`, `Pair` and `Line`.
+    pub fn slot_flag(&self, slot: u16, edge: Edge) -> usize {
         let stride = Stride::of(slot);
-        SlotFlags {
-            ahead: start,
-            behind: start + self.rounds * stride.flag,
-            exchanges: start + stride.exchanges(self.rounds),
-            stride,
-        }
+        let offset = match edge {
+            Edge::Ahead(k) => k as usize * stride.flag,
+            Edge::Behind(k) => (self.rounds + k as usize) * stride.flag,
+            Edge::Exchange(k) => stride.exchanges(self.rounds) + k as usize * stride.exchange,
+            Edge::Any => unreachable!("messages from any member are counted"),
+            Edge::Pair | Edge::Line => unreachable!("the lines of PEs have flags for that"),
+        };
+        self.slot(slot) + offset
     }
 
     /// Returns the offset of the cache line of `source` on [`Edge::Line`]: a flag and a message.
@@ -409,6 +363,13 @@ impl Areas {
             Some(narrow) => self.narrow_slots + narrow * NARROW.slot_bytes(self.rounds),
         }
     }
+}
+
+/// Returns the offset of a short vector in the cache line of a flag, which the sender writes with it:
+/// on [`Edge::Exchange`] and [`Edge::Pair`]. There are two, by parity.
+#[inline]
+pub fn short_beside(flag: usize, parity: usize) -> usize {
+    flag + WORD + parity * SHORT
 }
 
 #[cfg(test)]

@@ -36,15 +36,15 @@ fn parts(areas: &Areas, n: u32, sets: u8) -> Vec<Range<usize>> {
         parts.push(part(areas.acknowledged(pe), WORD));
         parts.push(part(areas.pair_flag(pe), WORD));
         parts.push(part(areas.contribution(pe), SHORT));
-        parts.extend([0, 1].map(|parity| part(areas.pair_short(pe, parity), SHORT)));
+        let short = |parity| short_beside(areas.pair_flag(pe), parity);
+        parts.extend([0, 1].map(|parity| part(short(parity), SHORT)));
     }
     for pe in (0..n.min(LINE_PES as u32)).map(Pe) {
         parts.extend([0, 1].map(|turn| part(areas.line(pe, turn), LINE)));
     }
 
     for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {
-        let flags = areas.slot_flags(slot);
-        parts.extend(edges(n).map(|(edge, nbytes)| part(flags.flag(edge), nbytes)));
+        parts.extend(edges(n).map(|(edge, nbytes)| part(areas.slot_flag(slot, edge), nbytes)));
         parts.push(part(areas.counter(slot), WORD));
         parts.push(part(areas.release_flag(slot), WORD));
         parts.push(part(areas.combined(slot), SHORT));
@@ -107,7 +107,7 @@ fn short_vectors_lie_beside_their_flags() {
         let areas = Areas::new(n, 1);
         for slot in [0, 3, 4, 1000] {
             for (edge, nbytes) in edges(n) {
-                let first = areas.slot_flags(slot).flag(edge);
+                let first = areas.slot_flag(slot, edge);
                 let last = first + nbytes - 1;
                 assert_eq!(first / LINE, last / LINE, "{edge:?} of slot {slot}");
             }

@@ -8,8 +8,10 @@
 #![allow(unsafe_code)]
 
 use crate::access::contexts::Context;
-use crate::access::endpoints::endpoints;
-use crate::net::{network, polls};
+use crate::access::endpoints::{Endpoints, endpoints};
+use crate::links::Links;
+use crate::net::network::{self, Network};
+use crate::net::polls;
 use crate::observers::{self, Action, Event};
 use core::ffi::c_int;
 use rushmem_pe::call::Call;
@@ -66,21 +68,27 @@ fn order_network(call: Call, ctx: ContextHandle) {
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
     polls::count_call();
-    complete_issued(call, ctx, false);
+    complete_issued(network::of_process(), endpoints(), call, ctx, false);
 }
 
-/// Performs a quiet as a part of another call.
+/// Performs a quiet of a PE as a part of another call.
 #[inline]
-pub fn complete_on<C: Context>(call: Call, ctx: C) {
-    complete_issued(call, ctx, true);
+pub fn complete_on<C: Context>(links: &Links, call: Call, ctx: C) {
+    complete_issued(links.network, links.endpoints, call, ctx, true);
 }
 
 #[inline(always)]
-fn complete_issued<C: Context>(call: Call, ctx: C, is_part: bool) {
+fn complete_issued<C: Context>(
+    network: &Network,
+    endpoints: &Endpoints,
+    call: Call,
+    ctx: C,
+    is_part: bool,
+) {
     observers::during!(event(call, ctx, Action::Quiet { is_part }), {
         if ctx.is_valid(call)
-            && network::is_open()
-            && let Some(mut endpoint) = endpoints().used(call, ctx.handle())
+            && network.is_open()
+            && let Some(mut endpoint) = endpoints.used(call, ctx.handle())
         {
             network::or_fail(call, endpoint.quiet());
         }

@@ -5,6 +5,7 @@ use core::ffi::c_long;
 use rushmem_communication::access::contexts::{Context, contexts};
 use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::access::order;
+use rushmem_communication::links;
 use rushmem_communication::net::network;
 use rushmem_communication::observers::counters::{self, ContextCounters, OperationCounts};
 use rushmem_pe::call::{Call, fail};
@@ -19,14 +20,15 @@ use rushmem_pe::job::handle::{ContextHandle, TeamHandle};
 /// a collective. Returns `None` for the invalid team, for unknown options, and if there are too
 /// many contexts.
 pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHandle> {
-    let job = job::require(call);
+    let pe = own_pe::require(call);
+    let job = pe.job();
     caller::check(call, job);
     let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
     if team == TeamHandle::INVALID || options & !known != 0 {
         return None;
     }
 
-    let found = own_pe::of_process().teams.find(call, "team", team);
+    let found = pe.teams.find(call, "team", team);
     let members = found.members().clone();
     let checks = job.settings.checks();
     contexts().add(team, found.root(), members, options, job.n_pes, checks)
@@ -35,7 +37,7 @@ pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHa
 /// `shmem_ctx_destroy` (§9.5.3): completes the operations on the context first. The invalid context
 /// is ignored.
 pub fn destroy(call: Call, ctx: ContextHandle) {
-    job::require(call);
+    let links = links::require(call);
     if ctx == ContextHandle::INVALID {
         return;
     }
@@ -47,10 +49,10 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     }
 
     contexts().require(call, ctx);
-    order::complete_on(call, ctx);
+    order::complete_on(links, call, ctx);
     // Before the endpoint is dropped: otherwise another thread could create a new one.
     contexts().remove(ctx);
-    endpoints().remove(ctx);
+    links.endpoints.remove(ctx);
 }
 
 /// Destroys the contexts of a team that is being destroyed (§9.4.8), or of all teams if `team` is
@@ -69,14 +71,14 @@ pub(crate) fn destroy_of(pe: &OwnPe, call: Call, team: Option<TeamHandle>) {
         // A context that was never used has no endpoint. Unlike the quiet of `destroy`, this one is
         // not by the program's order, so observers do not see it.
         let ctx = context.handle;
-        if network::is_open()
-            && let Some(mut endpoint) = endpoints().used(call, ctx)
+        if pe.links.network.is_open()
+            && let Some(mut endpoint) = pe.links.endpoints.used(call, ctx)
         {
             network::or_fail(call, endpoint.quiet());
         }
         // In this order, as in `destroy`.
         contexts().remove(ctx);
-        endpoints().remove(ctx);
+        pe.links.endpoints.remove(ctx);
     }
 }
 

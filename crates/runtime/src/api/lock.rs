@@ -327,7 +327,7 @@ pub unsafe fn clear<T: LockWord>(caller: impl Caller, lock: *mut T) {
     }
 
     // Before the lock is passed on, so that the next PE sees what this one has written.
-    order::complete_on(call, DefaultContext);
+    order::complete_on(pe.links, call, DefaultContext);
     lock.report_held(false);
 
     if lock.next().is_some() || !lock.leave_if_last() {

@@ -64,7 +64,7 @@ fn barrier_with(
     sync: impl FnOnce(&mut Executor<'_>),
 ) {
     let job = pe.job();
-    order::complete_on(call, DefaultContext);
+    order::complete_on(pe.links, call, DefaultContext);
 
     let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, pe.teams.world());
     if job.settings.checks() {
@@ -77,7 +77,7 @@ fn barrier_with(
 
 /// Performs the barrier of finalize, on a team of its own, so that it matches no other collective.
 pub(crate) fn finalize(pe: &'static OwnPe, call: Call) {
-    order::complete_on(call, DefaultContext);
+    order::complete_on(pe.links, call, DefaultContext);
     let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, pe.teams.finalize());
     entry.require_same(&[]);
     executor.sync_without_pair_flags();
@@ -118,8 +118,8 @@ pub fn sync(caller: impl Caller, members: TeamOrActiveSet) -> c_int {
 
 /// `shmem_barrier` (§9.10.2): a quiet of the default context and a sync of the active set.
 pub fn barrier(caller: impl Caller, members: TeamOrActiveSet) {
-    let (_, call) = caller.enter();
-    order::complete_on(call, DefaultContext);
+    let (pe, call) = caller.enter();
+    order::complete_on(pe.links, call, DefaultContext);
     sync(caller, members);
 }
 

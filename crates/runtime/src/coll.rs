@@ -13,6 +13,7 @@ mod executor;
 pub(crate) mod heap_change;
 pub mod nonblocking;
 pub mod private;
+pub mod reductions;
 pub mod requests;
 pub(crate) mod same_collective;
 pub mod step;

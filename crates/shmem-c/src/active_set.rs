@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_long};
 
 use rushmem_runtime::Call;
 use rushmem_runtime::collectives::{self, ElementCount, TeamOrActiveSet};
+use rushmem_runtime::reductions;
 
 use crate::longdouble::combine;
 
@@ -69,7 +70,7 @@ macro_rules! reductions {
         on_active_set! {$(
             [shmem_ $name _ $op _to_all]
                 (dest: *mut $t, source: *const $t, nreduce: c_int; _pwrk: *mut $t)
-                = |call, set| collectives::reduce(
+                = |call, set| reductions::reduce(
                     call, set, dest.cast(), source.cast(), count(call, "nreduce", nreduce),
                     combine!($name, $t, $op)
                 );

@@ -4,6 +4,7 @@ use core::ffi::c_int;
 
 use rushmem_runtime::TeamHandle;
 use rushmem_runtime::collectives::{self, ElementCount};
+use rushmem_runtime::reductions;
 
 use crate::longdouble::combine;
 
@@ -61,7 +62,7 @@ macro_rules! reductions {
         export! {$(
             [shmem_ $name _ $op _reduce](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: usize,
-            ) -> c_int = |call| collectives::reduce(
+            ) -> c_int = |call| reductions::reduce(
                 call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
             );
         )+}
@@ -87,7 +88,7 @@ macro_rules! scans {
         export! {$(
             [shmem_ $name _sum_ $scan](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
-            ) -> c_int = |call| collectives::$scan(
+            ) -> c_int = |call| reductions::$scan(
                 call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
             );
         )+}

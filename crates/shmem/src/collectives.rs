@@ -19,6 +19,7 @@ use crate::threads::Threads;
 use core::ffi::c_int;
 use rushmem_runtime::alltoallv::{self, SourceBlocks, TargetBlocks};
 use rushmem_runtime::collectives::{self, ElementCount};
+use rushmem_runtime::reductions;
 use rushmem_runtime::{Call, Combine};
 
 /// Blocks of an array, one for each member of a team. All numbers are numbers of elements, not of
@@ -436,7 +437,7 @@ impl<C: Threads> Team<'_, C> {
         let call = call!("Team::all_reduce_into");
         let source = source.as_sym_slice();
         let dest = dest.as_sym_slice();
-        self.combine_into::<T, O>(call, collectives::reduce, source, dest);
+        self.combine_into::<T, O>(call, reductions::reduce, source, dest);
     }
 
     /// Combines `source` of the members up to this one element by element, and stores the results
@@ -463,7 +464,7 @@ impl<C: Threads> Team<'_, C> {
         let call = call!("Team::inclusive_scan_into");
         let source = source.as_sym_slice();
         let dest = dest.as_sym_slice();
-        self.combine_into::<T, O>(call, collectives::inscan, source, dest);
+        self.combine_into::<T, O>(call, reductions::inscan, source, dest);
     }
 
     /// Combines `source` of the members before this one element by element, and stores the results
@@ -493,7 +494,7 @@ impl<C: Threads> Team<'_, C> {
         let call = call!("Team::exclusive_scan_into");
         let source = source.as_sym_slice();
         let dest = dest.as_sym_slice();
-        self.combine_into::<T, O>(call, collectives::exscan, source, dest);
+        self.combine_into::<T, O>(call, reductions::exscan, source, dest);
     }
 
     /// Carries out a routine that combines elements of the members.

@@ -2,13 +2,11 @@
 //!
 //! Each routine locks the signals of the team, checks its arguments and executes a plan. A peer may
 //! write to `dest` as soon as it has entered: the standard requires that `dest` is ready on all PEs
-//! before any of them calls. By the choice of the algorithm, reductions and scans use receive
-//! buffers, piece by piece, or read and write the arrays of the program directly.
+//! before any of them calls. Reductions and scans are in `reductions`.
 //!
 //! An error ends the job, so a routine that has a status returns 0.
 #![allow(unsafe_code)]
 
-use crate::coll::combine::Combine;
 use crate::coll::composition::GatheredSlots;
 use crate::coll::entry::{CollectiveEntry, bytes};
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
@@ -263,7 +261,7 @@ pub unsafe fn collect_within(
         lines: false,
         ..executor.facts()
     };
-    let algorithm: AllGatherAlgorithm = executor.job.algorithms.table().choose(total, facts);
+    let algorithm: AllGatherAlgorithm = pe.job().algorithms.table().choose(total, facts);
     let plan = algorithm.plan(executor.n(), executor.me());
     let arrays = PlanArrays::of(source, dest, Parts::Table(&blocks.offsets));
     executor.exchange(arrays, blocks.in_place, plan);
@@ -515,76 +513,6 @@ fn strided_bytes(call: Call, argument: &str, stride: isize, n: usize, elem_bytes
     }
     let gaps = (n - 1).saturating_mul(stride as usize);
     gaps.saturating_add(1).saturating_mul(elem_bytes)
-}
-
-/// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): combines the vectors of all members element by
-/// element; all members get the result.
-///
-/// # Safety
-/// The precondition of all routines, which [the crate](crate#safety) states.
-pub unsafe fn reduce(
-    caller: impl Caller,
-    members: TeamOrActiveSet,
-    dest: *mut u8,
-    source: *const u8,
-    nelems: usize,
-    op: &'static Combine,
-) -> c_int {
-    let (pe, call) = caller.enter();
-    let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
-    executor.all_reduce(vectors);
-    0
-}
-
-/// `shmem_*_sum_inscan` (§9.10.10): combines the vectors of the members up to and including this
-/// one.
-///
-/// # Safety
-/// The precondition of all routines, which [the crate](crate#safety) states.
-pub unsafe fn inscan(
-    caller: impl Caller,
-    members: TeamOrActiveSet,
-    dest: *mut u8,
-    source: *const u8,
-    nelems: usize,
-    op: &'static Combine,
-) -> c_int {
-    let (pe, call) = caller.enter();
-    let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
-    entry.show_followed(FollowedMembers::Below, executor.me() + 1);
-    executor.scan(vectors, false);
-    0
-}
-
-/// `shmem_*_sum_exscan` (§9.10.10): combines the vectors of the members before this one. The first
-/// member gets the identity of the operator, for a sum zeros.
-///
-/// # Safety
-/// The precondition of all routines, which [the crate](crate#safety) states.
-pub unsafe fn exscan(
-    caller: impl Caller,
-    members: TeamOrActiveSet,
-    dest: *mut u8,
-    source: *const u8,
-    nelems: usize,
-    op: &'static Combine,
-) -> c_int {
-    let (pe, call) = caller.enter();
-    let participants = members.find(pe, call);
-    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
-    entry.show_followed(FollowedMembers::Below, executor.me());
-    executor.scan(vectors, true);
-
-    // The plan leaves the vector of the first member unspecified.
-    if executor.me() == 0 {
-        op.fill_with_identity(vectors.dest);
-    }
-    0
 }
 
 /// Returns the facts by which algorithms are chosen for a team, for a program that measures them.

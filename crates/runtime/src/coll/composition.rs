@@ -3,19 +3,13 @@
 //! in `collectives`.
 
 use crate::coll::combine::Combine;
-use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
-use rushmem_collectives::choice::{
-    AllReduceAlgorithm, ChoiceFacts, ScanAlgorithm, SyncAlgorithm, Tabled,
-};
-use rushmem_collectives::two_level::{self, NodeLists};
+use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors};
+use rushmem_collectives::choice::{ChoiceFacts, SyncAlgorithm};
 use rushmem_collectives::{
-    Buffer, LINE_BYTES, Span, Step, binomial, bruck, central, direct, dissemination, pairwise,
-    rabenseifner, recursive_doubling, ring,
+    Buffer, LINE_BYTES, Span, Step, binomial, bruck, dissemination, pairwise, two_level,
 };
-use rushmem_communication::sync::team_signals;
 use rushmem_pe::digest::digest;
-use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::areas::{MIN_RECEIVE_BUFFER, SHORT};
+use rushmem_pe::memory::areas::MIN_RECEIVE_BUFFER;
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -23,63 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The number of bits that [`Executor::sync_comparing`] compares.
 pub(crate) const COMPARED_BITS: u32 = 48;
 
-impl<'a> Executor<'a> {
-    pub(crate) fn members(&self) -> &'a Members {
-        self.collective.team.members()
-    }
-
-    pub(crate) fn n(&self) -> u32 {
-        self.members().n
-    }
-
-    pub(crate) fn me(&self) -> u32 {
-        self.collective.team.me().0
-    }
-
-    /// Returns the facts by which algorithms are chosen.
-    #[inline]
-    pub(crate) fn facts(&self) -> ChoiceFacts {
-        let team = self.collective.team;
-        // In a job whose PEs have one thread in the library at a time, all teams share receive
-        // buffers and pair flags. A non-blocking collective must not use them, since a blocking
-        // collective may use them at the same time.
-        let is_beside_others = self.collective.in_request && !self.job.has_threads_somewhere;
-
-        let receive_buffer_bytes = if is_beside_others {
-            0
-        } else {
-            team.receive_buffer_bytes(self.job)
-        };
-
-        ChoiceFacts {
-            members: self.n(),
-            per_node: team.per_node(),
-            oversubscribed: self.job.is_oversubscribed_somewhere,
-            receive_buffer_bytes,
-            pair_flags: team.has_pair_flags(self.job) && !is_beside_others,
-            lines: team.has_lines(self.job) && !is_beside_others,
-        }
-    }
-
-    /// Returns the algorithm for `nbytes` bytes.
-    #[inline]
-    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
-        self.job.algorithms.table().choose(nbytes, || self.facts())
-    }
-
-    /// Counts this collective among those of all PEs that use [`ReceiveBuffers::OfJob`]. Returns
-    /// which copy it uses.
-    fn next_collective_of_job(&self) -> usize {
-        let set = self.collective.team.receive_buffers(self.job);
-        team_signals::next_collective_of_job(
-            self.links,
-            set.expect("it was chosen for having receive buffers"),
-        )
-    }
-
+impl Executor<'_> {
     /// Returns the `word` that each member passes, in the order of the team.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        if self.collective.team.per_node() == self.n() || !self.facts().pair_flags {
+        if self.facts().one_node() || !self.facts().pair_flags {
             return self.gather_published(word);
         }
 
@@ -175,48 +116,6 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Combines the vectors of all members element by element. All members get the result.
-    pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
-        let n = self.n();
-        let me = self.me();
-        let parts = vector_parts(vectors.nbytes());
-
-        match self.choose(vectors.nbytes()) {
-            AllReduceAlgorithm::Direct => {
-                self.run_vector(vectors, direct::all_reduce(n, me, parts, self.choose(0)));
-            }
-            AllReduceAlgorithm::Rabenseifner => {
-                self.run_vector(vectors, rabenseifner::all_reduce(n, me, parts));
-            }
-            AllReduceAlgorithm::Ring => self.run_vector(vectors, ring::all_reduce(n, me, parts)),
-            AllReduceAlgorithm::Central => {
-                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
-                    central::all_reduce(n)
-                });
-            }
-            AllReduceAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
-            AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(vectors),
-        }
-    }
-
-    /// All-reduce by recursive doubling through receive buffers.
-    pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
-        let n = self.n();
-        let me = self.me();
-        let receive_buffers = if vectors.nbytes() <= SHORT {
-            ReceiveBuffers::BesideFlags
-        } else if n == self.job.n_pes {
-            ReceiveBuffers::OfJob
-        } else {
-            ReceiveBuffers::Shared
-        };
-
-        if receive_buffers == ReceiveBuffers::Shared {
-            self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
-        }
-        self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
-    }
-
     /// Carries out a plan that copies parts of each member's `source` to `dest`. If both are the
     /// same array (`in_place`), the plan reads a copy of `source`, and all members sync between the
     /// copy and the plan, in which peers write to `dest`.
@@ -236,88 +135,6 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Scans vectors element by element: each member gets the result of the members up to itself,
-    /// or of those before it if the scan is `exclusive`. After an exclusive scan, the content of
-    /// `dest` of the first member is unspecified.
-    pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
-        match self.choose(vectors.nbytes()) {
-            ScanAlgorithm::Direct => {
-                let parts = vector_parts(vectors.nbytes());
-                let sync = self.choose(0);
-                let plan = direct::scan(self.n(), self.me(), parts, sync, exclusive);
-                self.run_vector(vectors, plan);
-            }
-            ScanAlgorithm::RecursiveDoubling => self.scan_by_doubling(vectors, exclusive),
-        }
-    }
-
-    /// A scan by recursive doubling through receive buffers.
-    pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
-        let buffers = ReceiveBuffers::Shared;
-        if exclusive {
-            self.run_pieces(vectors, buffers, recursive_doubling::exclusive_scan);
-        } else {
-            self.run_pieces(vectors, buffers, recursive_doubling::inclusive_scan);
-        }
-    }
-
-    /// Carries out a plan that combines parts of vectors directly in the arrays of the program.
-    fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
-        let arrays = PlanArrays {
-            combine: Some(vectors.op),
-            ..PlanArrays::of(vectors.source, vectors.dest, Parts::Vector)
-        };
-        self.execute(&arrays, plan);
-    }
-
-    /// Carries out a plan once for each piece of the vectors that fits a receive buffer. The piece
-    /// of `dest` is the accumulator. The two copies of the receive buffers are used in turn.
-    pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
-        &mut self,
-        vectors: Vectors,
-        receive_buffers: ReceiveBuffers,
-        plan: impl Fn(u32, u32) -> P,
-    ) {
-        let Vectors { source, dest, op } = vectors;
-
-        // A piece has whole elements.
-        let room = self.links.area.areas().receive_buffer_bytes();
-        let max_bytes = if dest.nbytes() <= room {
-            room
-        } else {
-            room / op.elem_bytes() * op.elem_bytes()
-        };
-
-        let mut turn = 0;
-        let mut offset = 0;
-        while offset < dest.nbytes() {
-            let nbytes = max_bytes.min(dest.nbytes() - offset);
-            let accumulator = dest.part(offset, nbytes);
-            if !dest.starts_with(source) {
-                source.part(offset, nbytes).copy_here(accumulator);
-            }
-
-            let parity = match receive_buffers {
-                ReceiveBuffers::Shared => turn % 2,
-                ReceiveBuffers::OfJob => self.next_collective_of_job(),
-                ReceiveBuffers::BesideFlags => self.signals.next_short_reduction(),
-            };
-            let piece = PlanArrays {
-                source: SymmetricRange::EMPTY,
-                dest: SymmetricRange::EMPTY,
-                parts: Parts::Whole(nbytes),
-                accumulator,
-                combine: Some(op),
-                receive_buffers,
-                parity,
-            };
-            self.execute(&piece, plan(self.n(), self.me()));
-
-            turn += 1;
-            offset += nbytes;
-        }
-    }
-
     pub(crate) fn sync(&mut self) {
         self.sync_by(self.choose(0));
     }
@@ -328,7 +145,7 @@ impl<'a> Executor<'a> {
             pair_flags: false,
             ..self.facts()
         };
-        self.sync_by(self.job.algorithms.table().choose(0, || facts));
+        self.sync_by(self.links.job.algorithms.table().choose(0, || facts));
     }
 
     #[inline(always)]
@@ -394,8 +211,7 @@ impl Executor<'_> {
         let me = self.me();
 
         // A member packs the blocks that it forwards in a buffer to which peers do not write.
-        let set = self.collective.team.receive_buffers(self.job);
-        let set = set.expect("rounds are chosen where there are receive buffers");
+        let set = self.collective.team.receive_buffers();
         let area = &self.links.area;
         let packed = area.range(area.areas().packed(set), MIN_RECEIVE_BUFFER);
         let arrays = self.with_receive_buffers(PlanArrays {
@@ -413,8 +229,11 @@ impl Executor<'_> {
 
     /// Returns the arrays with the receive buffers of the job, which need no entry, if all PEs are
     /// members; otherwise with those that other teams may use, too.
-    fn with_receive_buffers<'p>(&self, arrays: PlanArrays<'p>) -> PlanArrays<'p> {
-        if self.n() != self.job.n_pes {
+    pub(in crate::coll) fn with_receive_buffers<'p>(
+        &self,
+        arrays: PlanArrays<'p>,
+    ) -> PlanArrays<'p> {
+        if self.n() != self.links.job.n_pes {
             return PlanArrays {
                 receive_buffers: ReceiveBuffers::Shared,
                 parity: 0,
@@ -425,55 +244,6 @@ impl Executor<'_> {
             receive_buffers: ReceiveBuffers::OfJob,
             parity: self.next_collective_of_job(),
             ..arrays
-        }
-    }
-}
-
-// Plans of two levels: within nodes, and between the leaders of nodes. A team has flags only for
-// members at certain distances, at which leaders need not be, so these plans use the flags of pairs
-// of PEs. Where threads of a PE may be in several collectives at once, only the world uses these
-// plans.
-impl<'a> Executor<'a> {
-    /// Returns the members by node.
-    fn levels(&self) -> &'a NodeLists {
-        self.collective
-            .team
-            .levels()
-            .expect("two levels are chosen where there are two")
-    }
-
-    /// All-reduce by plans of two levels.
-    pub(in crate::coll) fn all_reduce_over_nodes(&mut self, vectors: Vectors) {
-        let Vectors { source, dest, op } = vectors;
-        let levels = self.levels();
-        let nbytes = dest.nbytes();
-        let whole = PlanArrays {
-            accumulator: dest,
-            combine: Some(op),
-            ..PlanArrays::of(source, dest, Parts::Whole(nbytes))
-        };
-
-        if nbytes <= SHORT {
-            if !dest.starts_with(source) {
-                source.copy_here(dest);
-            }
-            let arrays = PlanArrays {
-                receive_buffers: ReceiveBuffers::BesideFlags,
-                ..whole
-            };
-            self.execute(&arrays, two_level::all_reduce_short(levels));
-        } else if nbytes <= self.links.area.areas().receive_buffer_bytes() {
-            let arrays = self.with_receive_buffers(whole);
-            let needs_entry = arrays.receive_buffers == ReceiveBuffers::Shared;
-            self.execute(&arrays, two_level::all_reduce_piece(levels, needs_entry));
-        } else {
-            let parts = vector_parts(nbytes);
-            let lanes = two_level::lanes(levels, parts);
-            let arrays = PlanArrays {
-                parts: Parts::Vector,
-                ..whole
-            };
-            self.execute(&arrays, two_level::all_reduce(levels, parts, lanes));
         }
     }
 }
@@ -539,8 +309,7 @@ impl Executor<'_> {
         }
 
         let internal = &self.links.area;
-        let set = self.collective.team.receive_buffers(self.job);
-        let set = set.expect("there are receive buffers");
+        let set = self.collective.team.receive_buffers();
         let slots = internal.range(internal.areas().packed(set), n * slot_bytes);
         if !facts.lines {
             // A bitwise OR adds the slots of the others to zeros.

@@ -131,7 +131,6 @@ impl Participants {
 pub(crate) struct CollectiveEntry<'a> {
     collective: CollectiveCall<'a>,
     pe: &'static OwnPe,
-    job: &'static Job,
     /// The event for observers, which ends when the entry is dropped.
     observed: ObservedCall,
 }
@@ -221,17 +220,14 @@ impl<'a> CollectiveEntry<'a> {
             Action::Collective
         });
 
-        let job = pe.job();
         let entry = CollectiveEntry {
             collective,
             pe,
-            job,
             observed,
         };
         let executor = Executor {
             collective,
             links: pe.links,
-            job,
             signals,
         };
         (entry, executor)
@@ -240,7 +236,7 @@ impl<'a> CollectiveEntry<'a> {
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are in this call with the
     /// same arguments.
     pub(crate) fn require_same(&mut self, arguments: &[CheckedArgument]) {
-        if self.job.settings.checks() {
+        if self.pe.job().settings.checks() {
             let team = self.collective.team;
             let group = CheckedGroup::of(team);
             same_collective::require(
@@ -265,7 +261,7 @@ impl<'a> CollectiveEntry<'a> {
         more: &[CheckedArgument],
     ) {
         self.show_arrays(source, dest);
-        if self.job.settings.checks() {
+        if self.pe.job().settings.checks() {
             let arrays = [
                 ("dest at", dest.offset() as u64),
                 ("source at", source.offset() as u64),
@@ -331,12 +327,12 @@ impl<'a> CollectiveEntry<'a> {
             elem_bytes: op.elem_bytes(),
         };
         let nbytes = elements.nbytes();
-        let dest = symmetric(self.job, call, "dest", dest, nbytes);
-        let source = symmetric_source(self.job, call, source, nbytes);
+        let dest = symmetric(self.pe.job(), call, "dest", dest, nbytes);
+        let source = symmetric_source(self.pe.job(), call, source, nbytes);
 
         self.require_same_arrays(dest, source, elements, &[]);
         self.check_result(bytes(dest), bytes(dest), writers);
-        require_disjoint(call, self.job, source, dest);
+        require_disjoint(call, self.pe.job(), source, dest);
         Vectors { source, dest, op }
     }
 
@@ -345,9 +341,9 @@ impl<'a> CollectiveEntry<'a> {
     /// OpenSHMEM leaves it undefined.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
         let CollectiveCall { call, team, .. } = self.collective;
-        require_disjoint(call, self.job, source, dest);
+        require_disjoint(call, self.pe.job(), source, dest);
 
-        if self.job.settings.checks() && source.overlaps(dest) && team.me().0 == 0 {
+        if self.pe.job().settings.checks() && source.overlaps(dest) && team.me().0 == 0 {
             warn_once(
                 call,
                 "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \

@@ -2,11 +2,14 @@
 //!
 //! A plan names buffers by their role, and their parts by numbers; [`PlanArrays`] has the addresses
 //! and sizes. A put step copies data to the destination array or a receive buffer of the peer, and
-//! then raises a flag there: one ordered put-with-signal. `composition` chooses the plans.
+//! then raises a flag there: one ordered put-with-signal. `reductions` and `composition` choose the
+//! plans.
 
 use crate::coll::combine::Combine;
 use crate::coll::direct::{self, OwnOperand};
 use crate::teams::team::Team;
+use rushmem_collectives::choice::{ChoiceFacts, Tabled};
+use rushmem_collectives::two_level::NodeLists;
 use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
 use rushmem_communication::access::endpoints::Endpoints;
 use rushmem_communication::links::Links;
@@ -14,11 +17,11 @@ use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements};
 use rushmem_communication::observers::{
     self, Action, Event, FollowedMembers, Membership, ObservedCall,
 };
-use rushmem_communication::sync::team_signals::{OngoingCollective, TeamSignals};
+use rushmem_communication::sync::team_signals::{self, OngoingCollective, TeamSignals};
 use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::Call;
 use rushmem_pe::digest::digest;
-use rushmem_pe::job::Job;
+use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::areas::SHORT;
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::Pe;
@@ -177,7 +180,6 @@ impl OngoingCollective for CollectiveCall<'_> {
 pub(crate) struct Executor<'a> {
     pub(crate) collective: CollectiveCall<'a>,
     pub(crate) links: &'static Links,
-    pub(crate) job: &'static Job,
     pub(crate) signals: MutexGuard<'a, TeamSignals>,
 }
 
@@ -188,7 +190,59 @@ impl Drop for Executor<'_> {
     }
 }
 
-impl Executor<'_> {
+impl<'a> Executor<'a> {
+    pub(crate) fn members(&self) -> &'a Members {
+        self.collective.team.members()
+    }
+
+    pub(crate) fn n(&self) -> u32 {
+        self.members().n
+    }
+
+    pub(crate) fn me(&self) -> u32 {
+        self.collective.team.me().0
+    }
+
+    /// Returns the members by node, for plans of two levels: within nodes, and between the leaders
+    /// of nodes. A team has flags only for members at certain distances, at which leaders need not
+    /// be, so these plans use the flags of pairs of PEs.
+    pub(in crate::coll) fn levels(&self) -> &'a NodeLists {
+        let levels = self.collective.team.levels();
+        levels.expect("two levels are chosen where there are two")
+    }
+
+    /// Returns the facts by which algorithms are chosen.
+    #[inline]
+    pub(crate) fn facts(&self) -> ChoiceFacts {
+        let facts = self.collective.team.facts();
+        // In a job whose PEs have one thread in the library at a time, all teams share receive
+        // buffers and pair flags. A non-blocking collective must not use them, since a blocking
+        // collective may use them at the same time.
+        if self.collective.in_request && !self.links.job.has_threads_somewhere {
+            ChoiceFacts {
+                receive_buffer_bytes: 0,
+                pair_flags: false,
+                lines: false,
+                ..facts
+            }
+        } else {
+            facts
+        }
+    }
+
+    /// Returns the algorithm for `nbytes` bytes.
+    #[inline]
+    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
+        let table = self.links.job.algorithms.table();
+        table.choose(nbytes, || self.facts())
+    }
+
+    /// Counts this collective among those of all PEs that use [`ReceiveBuffers::OfJob`]. Returns
+    /// which copy it uses.
+    pub(in crate::coll) fn next_collective_of_job(&self) -> usize {
+        team_signals::next_collective_of_job(self.links, self.collective.team.receive_buffers())
+    }
+
     pub(crate) fn signal(&mut self, peer: Partner) {
         #[cfg(test)]
         crate::tests::kit::lateness::before_step();
@@ -245,7 +299,7 @@ impl Executor<'_> {
                     direct::reduce(
                         endpoints,
                         members,
-                        self.job.me,
+                        self.links.job.me,
                         source,
                         dest,
                         arrays.operator(),
@@ -339,7 +393,9 @@ impl Executor<'_> {
 
         match arrays.contiguous(source, dest, count) {
             Some((source, dest)) => source.copy_here(dest),
-            None => arrays.copy_strided(self.links.endpoints, self.job.me, source, dest, count),
+            None => {
+                arrays.copy_strided(self.links.endpoints, self.links.job.me, source, dest, count)
+            }
         }
     }
 
@@ -357,7 +413,7 @@ impl Executor<'_> {
         let room_of = |pe| self.links.area.range(areas.contribution(pe), nbytes);
         arrays
             .accumulator
-            .copy_to(self.links.endpoints, owner, room_of(self.job.me));
+            .copy_to(self.links.endpoints, owner, room_of(self.links.job.me));
 
         let contribution = |member| {
             room_of(members.world_pe(member))
@@ -412,12 +468,7 @@ impl Executor<'_> {
     fn receive_buffer(&self, arrays: &PlanArrays<'_>, receive_buffer: u8) -> SymmetricRange {
         let internal = &self.links.area;
         let areas = internal.areas();
-        let set = self
-            .collective
-            .team
-            .receive_buffers(self.job)
-            .expect("it was chosen for having receive buffers");
-
+        let set = self.collective.team.receive_buffers();
         let offset = if arrays.receive_buffers == ReceiveBuffers::OfJob {
             areas.receive_buffer_of_job(set, receive_buffer, arrays.parity)
         } else {

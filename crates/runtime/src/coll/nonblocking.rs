@@ -5,6 +5,7 @@
 use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
+use crate::coll::reductions;
 use crate::own_pe::Caller;
 use core::ffi::c_int;
 use rushmem_pe::job::caller::check;
@@ -123,17 +124,11 @@ impl Work {
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Alltoall => unsafe { collectives::alltoall(caller, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Reduce(op) => unsafe {
-                collectives::reduce(caller, team, dest, source, nelems, op)
-            },
+            Is::Reduce(op) => unsafe { reductions::reduce(caller, team, dest, source, nelems, op) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Inscan(op) => unsafe {
-                collectives::inscan(caller, team, dest, source, nelems, op)
-            },
+            Is::Inscan(op) => unsafe { reductions::inscan(caller, team, dest, source, nelems, op) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
-            Is::Exscan(op) => unsafe {
-                collectives::exscan(caller, team, dest, source, nelems, op)
-            },
+            Is::Exscan(op) => unsafe { reductions::exscan(caller, team, dest, source, nelems, op) },
         };
         status as usize
     }

@@ -43,10 +43,11 @@ pub(crate) struct Team {
     pub(super) slot: Slot,
     members: Members,
     me: TeamPe,
-    /// The number of members on the node with the most of them.
-    per_node: u32,
-    /// True if all members share memory and have lines for each other.
-    has_lines: bool,
+    /// The set of receive buffers that collectives on this team use, if there is one. All teams use
+    /// the same set unless threads of a PE may be in several collectives at once.
+    receive_buffers: Option<u8>,
+    /// The facts by which algorithms of blocking collectives are chosen.
+    facts: ChoiceFacts,
     /// The members by node, if there are several nodes, one of them with several members.
     levels: Option<NodeLists>,
     config: TeamConfig,
@@ -66,11 +67,29 @@ impl Team {
         members: Members,
         config: TeamConfig,
     ) -> Team {
-        let Job { me, nodes, .. } = &links.job;
+        let job = &links.job;
+        let Job { me, nodes, .. } = job;
+        let handle = TeamHandle::new(slot.number, generation);
+
+        // Where threads of a PE may be in several collectives at once, teams share nothing.
+        let has_pair_flags = !job.has_threads_somewhere || handle == TeamHandle::WORLD;
+        let receive_buffers = if job.has_threads_somewhere {
+            slot.receive_buffers
+        } else {
+            Some(0)
+        };
         let per_node = members.per_node(nodes);
-        let has_lines = members.n > 1
+        let have_lines = members.n > 1
             && per_node == members.n
             && members.world_pes().all(|pe| pe.index() < LINE_PES);
+        let facts = ChoiceFacts {
+            members: members.n,
+            per_node,
+            oversubscribed: job.is_oversubscribed_somewhere,
+            receive_buffer_bytes: receive_buffers.map_or(0, |_| receive_buffer::nbytes(job.n_pes)),
+            pair_flags: has_pair_flags,
+            lines: has_pair_flags && have_lines,
+        };
 
         let me = members.team_pe(*me).expect("only members hold a team");
         let signals = TeamSignals::new(links, slot.number, generation, members.clone(), me);
@@ -81,7 +100,6 @@ impl Team {
             levels = Some(NodeLists::of(members.n, me.0, node_of));
         }
 
-        let handle = TeamHandle::new(slot.number, generation);
         let root = match name {
             Name::Fixed(_) | Name::ActiveSet(_) => handle,
             Name::Made(split, _) => split.root,
@@ -94,8 +112,8 @@ impl Team {
             slot,
             members,
             me,
-            per_node,
-            has_lines,
+            receive_buffers,
+            facts,
             levels,
             config,
             signals: Mutex::new(signals),
@@ -121,45 +139,25 @@ impl Team {
         self.me
     }
 
-    /// Returns the number of members on the node with the most of them.
-    pub(crate) fn per_node(&self) -> u32 {
-        self.per_node
-    }
-
     /// Returns the members by node, unless all are on one node or each is on a node of its own.
     pub(crate) fn levels(&self) -> Option<&NodeLists> {
         self.levels.as_ref()
     }
 
-    /// Returns the set of receive buffers that collectives on this team use, if there is one. All
-    /// teams use the same set unless threads of a PE may be in several collectives at once.
+    /// Returns the set of receive buffers that collectives on this team use.
+    ///
+    /// # Panics
+    /// If there is none. Algorithms that need one are chosen only if the facts say that there is.
     #[inline]
-    pub(crate) fn receive_buffers(&self, job: &Job) -> Option<u8> {
-        if job.has_threads_somewhere {
-            self.slot.receive_buffers
-        } else {
-            Some(0)
-        }
+    pub(crate) fn receive_buffers(&self) -> u8 {
+        self.receive_buffers
+            .expect("it was chosen for having receive buffers")
     }
 
-    /// Returns the size in bytes of each of these receive buffers; 0 if there are none.
+    /// Returns the facts by which algorithms of blocking collectives are chosen.
     #[inline]
-    pub(crate) fn receive_buffer_bytes(&self, job: &Job) -> usize {
-        self.receive_buffers(job)
-            .map_or(0, |_| receive_buffer::nbytes(job.n_pes))
-    }
-
-    /// Returns true if collectives on this team may use the flags of pairs of PEs. Where threads of
-    /// a PE may be in several collectives at once, only those of the world may.
-    #[inline]
-    pub(crate) fn has_pair_flags(&self, job: &Job) -> bool {
-        !job.has_threads_somewhere || self.handle == TeamHandle::WORLD
-    }
-
-    /// Returns true if collectives on this team may send messages in the lines of pairs of PEs.
-    #[inline]
-    pub(crate) fn has_lines(&self, job: &Job) -> bool {
-        self.has_lines && self.has_pair_flags(job)
+    pub(crate) fn facts(&self) -> ChoiceFacts {
+        self.facts
     }
 
     /// Logs a new team, and at the level `trace` also the algorithms of its collectives.
@@ -177,15 +175,7 @@ impl Team {
         if !rushmem_system::log::is_on(rushmem_system::log::Level::TRACE) {
             return;
         }
-        let facts = ChoiceFacts {
-            members: self.members.n,
-            per_node: self.per_node,
-            oversubscribed: job.is_oversubscribed_somewhere,
-            receive_buffer_bytes: self.receive_buffer_bytes(job),
-            pair_flags: self.has_pair_flags(job),
-            lines: self.has_lines(job),
-        };
-        for (operation, rows) in job.algorithms.table().described(&facts) {
+        for (operation, rows) in job.algorithms.table().described(&self.facts) {
             rushmem_system::log::trace!(team, "{operation} of the team: {rows}");
         }
     }

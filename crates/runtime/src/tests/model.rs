@@ -8,6 +8,7 @@ use crate::coll::alltoallv::{SourceBlocks, TargetBlocks, alltoallv};
 use crate::coll::collectives::{self, ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
 use crate::coll::nonblocking::{self, NonblockingCollective};
+use crate::coll::reductions;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_transport::mem::{self, VolatileLoads};
 use std::fmt;
@@ -240,13 +241,13 @@ impl Case {
             match self.collective {
                 Collective::Sync => collectives::sync(pe, team),
                 Collective::Reduce(Operator { combine, .. }) => {
-                    collectives::reduce(pe, team, dest, source, nelems, combine)
+                    reductions::reduce(pe, team, dest, source, nelems, combine)
                 }
                 Collective::Inscan(Operator { combine, .. }) => {
-                    collectives::inscan(pe, team, dest, source, nelems, combine)
+                    reductions::inscan(pe, team, dest, source, nelems, combine)
                 }
                 Collective::Exscan(Operator { combine, .. }) => {
-                    collectives::exscan(pe, team, dest, source, nelems, combine)
+                    reductions::exscan(pe, team, dest, source, nelems, combine)
                 }
                 Collective::Broadcast(root) => {
                     let root = (root % n) as i32;

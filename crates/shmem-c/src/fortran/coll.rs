@@ -6,6 +6,7 @@ use core::ffi::c_int;
 
 use rushmem_runtime::collectives::{self, ElementCount, TeamOrActiveSet};
 use rushmem_runtime::combine::{Combine, Complex};
+use rushmem_runtime::reductions;
 
 use super::export::{Elements, In};
 use super::quad::{self, Quad};
@@ -103,7 +104,7 @@ macro_rules! reductions {
         on_active_set! {
             [shmem_ $name _ $op _to_all]
                 (dest: *mut $($t)+, source: *const $($t)+, nreduce: Elements; _pwrk: *mut $($t)+)
-                = |call, set| collectives::reduce(
+                = |call, set| reductions::reduce(
                     call, set, dest.cast(), source.cast(), nreduce, operator!($($t)+, $op)
                 );
         }

@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
 use rushmem_runtime::TeamHandle;
 use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
-use rushmem_runtime::collectives::{self, TeamOrActiveSet};
+use rushmem_runtime::collectives::TeamOrActiveSet;
+use rushmem_runtime::reductions;
 
 use crate::active_set::count;
 use crate::longdouble::combine;
@@ -39,7 +40,7 @@ macro_rules! scans {
         export! {$(
             [shmemx_ $name _sum_ $scan](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
-            ) -> c_int = |call| collectives::$scan(
+            ) -> c_int = |call| reductions::$scan(
                 call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
             );
         )+}
@@ -58,7 +59,7 @@ macro_rules! bitwise {
         export! {$(
             [shmem_ $name _ $op _reduce](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: usize,
-            ) -> c_int = |call| collectives::reduce(
+            ) -> c_int = |call| reductions::reduce(
                 call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
             );
         )+}
@@ -80,7 +81,7 @@ macro_rules! to_all {
                 let nreduce = count(call, "nreduce", nreduce);
                 let op = combine!($name, $t, $op);
                 let failed =
-                    collectives::reduce(call, team.into(), dest.cast(), source.cast(), nreduce, op);
+                    reductions::reduce(call, team.into(), dest.cast(), source.cast(), nreduce, op);
                 if failed != 0 {
                     call.fail(format_args!(
                         "argument team is SHMEM_TEAM_NULL: only members of a team take part in its reductions"

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rushmem_runtime::collectives::{self, ElementCount};
+use rushmem_runtime::reductions;
 use rushmem_runtime::{Call, Combine, TeamHandle, heap, team};
 
 /// The caller that messages of the runtime name.
@@ -73,7 +74,7 @@ impl Arrays {
         let dest = self.longest.cast();
         // SAFETY: `source` and `dest` point to different allocated words of the heap, to which no
         // reference points.
-        unsafe { collectives::reduce(CALL, team.into(), dest, source, 1, &MAX) };
+        unsafe { reductions::reduce(CALL, team.into(), dest, source, 1, &MAX) };
 
         // SAFETY: `longest` points to an allocated, aligned word of the heap, which other PEs
         // access only in the collective above.
@@ -108,7 +109,7 @@ impl Arrays {
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
             "reduce" => unsafe {
-                collectives::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
+                reductions::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
             },
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
@@ -129,7 +130,7 @@ impl Arrays {
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.
             "scan" => unsafe {
-                collectives::inscan(CALL, members, dest, source, nbytes / 8, &SUM);
+                reductions::inscan(CALL, members, dest, source, nbytes / 8, &SUM);
             },
             _ => unreachable!("a test measures every operation of a table"),
         }

@@ -1,0 +1,252 @@
+//! Reductions and scans (OpenSHMEM 1.6, §9.10.9 and §9.10.10). By the choice of the algorithm, they
+//! use receive buffers, piece by piece, or read and write the arrays of the program directly.
+#![allow(unsafe_code)]
+
+use crate::coll::collectives::TeamOrActiveSet;
+use crate::coll::combine::Combine;
+use crate::coll::entry::CollectiveEntry;
+use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
+use crate::own_pe::Caller;
+use core::ffi::c_int;
+use rushmem_collectives::choice::{AllReduceAlgorithm, ScanAlgorithm};
+use rushmem_collectives::{
+    Step, central, direct, rabenseifner, recursive_doubling, ring, two_level,
+};
+use rushmem_communication::observers::FollowedMembers;
+use rushmem_communication::observers::results::ResultWriters;
+use rushmem_pe::memory::areas::SHORT;
+use rushmem_pe::memory::range::SymmetricRange;
+
+/// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): combines the vectors of all members element by
+/// element; all members get the result.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn reduce(
+    caller: impl Caller,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
+    executor.all_reduce(vectors);
+    0
+}
+
+/// `shmem_*_sum_inscan` (§9.10.10): combines the vectors of the members up to and including this
+/// one.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn inscan(
+    caller: impl Caller,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
+    entry.show_followed(FollowedMembers::Below, executor.me() + 1);
+    executor.scan(vectors, false);
+    0
+}
+
+/// `shmem_*_sum_exscan` (§9.10.10): combines the vectors of the members before this one. The first
+/// member gets the identity of the operator, for a sum zeros.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn exscan(
+    caller: impl Caller,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
+    entry.show_followed(FollowedMembers::Below, executor.me());
+    executor.scan(vectors, true);
+
+    // The plan leaves the vector of the first member unspecified.
+    if executor.me() == 0 {
+        op.fill_with_identity(vectors.dest);
+    }
+    0
+}
+
+impl Executor<'_> {
+    /// Combines the vectors of all members element by element. All members get the result.
+    pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
+        let n = self.n();
+        let me = self.me();
+        let parts = vector_parts(vectors.nbytes());
+
+        match self.choose(vectors.nbytes()) {
+            AllReduceAlgorithm::Direct => {
+                self.run_vector(vectors, direct::all_reduce(n, me, parts, self.choose(0)));
+            }
+            AllReduceAlgorithm::Rabenseifner => {
+                self.run_vector(vectors, rabenseifner::all_reduce(n, me, parts));
+            }
+            AllReduceAlgorithm::Ring => self.run_vector(vectors, ring::all_reduce(n, me, parts)),
+            AllReduceAlgorithm::Central => {
+                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
+                    central::all_reduce(n)
+                });
+            }
+            AllReduceAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
+            AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(vectors),
+        }
+    }
+
+    /// All-reduce by recursive doubling through receive buffers.
+    pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
+        let n = self.n();
+        let me = self.me();
+        let receive_buffers = if vectors.nbytes() <= SHORT {
+            ReceiveBuffers::BesideFlags
+        } else if n == self.links.job.n_pes {
+            ReceiveBuffers::OfJob
+        } else {
+            ReceiveBuffers::Shared
+        };
+
+        if receive_buffers == ReceiveBuffers::Shared {
+            self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
+        }
+        self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
+    }
+
+    /// Scans vectors element by element: each member gets the result of the members up to itself,
+    /// or of those before it if the scan is `exclusive`. After an exclusive scan, the content of
+    /// `dest` of the first member is unspecified.
+    pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
+        match self.choose(vectors.nbytes()) {
+            ScanAlgorithm::Direct => {
+                let parts = vector_parts(vectors.nbytes());
+                let sync = self.choose(0);
+                let plan = direct::scan(self.n(), self.me(), parts, sync, exclusive);
+                self.run_vector(vectors, plan);
+            }
+            ScanAlgorithm::RecursiveDoubling => self.scan_by_doubling(vectors, exclusive),
+        }
+    }
+
+    /// A scan by recursive doubling through receive buffers.
+    pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
+        let buffers = ReceiveBuffers::Shared;
+        if exclusive {
+            self.run_pieces(vectors, buffers, recursive_doubling::exclusive_scan);
+        } else {
+            self.run_pieces(vectors, buffers, recursive_doubling::inclusive_scan);
+        }
+    }
+
+    /// Carries out a plan that combines parts of vectors directly in the arrays of the program.
+    fn run_vector(&mut self, vectors: Vectors, plan: impl Iterator<Item = Step>) {
+        let arrays = PlanArrays {
+            combine: Some(vectors.op),
+            ..PlanArrays::of(vectors.source, vectors.dest, Parts::Vector)
+        };
+        self.execute(&arrays, plan);
+    }
+
+    /// Carries out a plan once for each piece of the vectors that fits a receive buffer. The piece
+    /// of `dest` is the accumulator. The two copies of the receive buffers are used in turn.
+    pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
+        &mut self,
+        vectors: Vectors,
+        receive_buffers: ReceiveBuffers,
+        plan: impl Fn(u32, u32) -> P,
+    ) {
+        let Vectors { source, dest, op } = vectors;
+
+        // A piece has whole elements.
+        let room = match receive_buffers {
+            ReceiveBuffers::BesideFlags => SHORT,
+            ReceiveBuffers::Shared | ReceiveBuffers::OfJob => self.facts().receive_buffer_bytes,
+        };
+        let max_bytes = if dest.nbytes() <= room {
+            room
+        } else {
+            room / op.elem_bytes() * op.elem_bytes()
+        };
+
+        let mut turn = 0;
+        let mut offset = 0;
+        while offset < dest.nbytes() {
+            let nbytes = max_bytes.min(dest.nbytes() - offset);
+            let accumulator = dest.part(offset, nbytes);
+            if !dest.starts_with(source) {
+                source.part(offset, nbytes).copy_here(accumulator);
+            }
+
+            let parity = match receive_buffers {
+                ReceiveBuffers::Shared => turn % 2,
+                ReceiveBuffers::OfJob => self.next_collective_of_job(),
+                ReceiveBuffers::BesideFlags => self.signals.next_short_reduction(),
+            };
+            let piece = PlanArrays {
+                source: SymmetricRange::EMPTY,
+                dest: SymmetricRange::EMPTY,
+                parts: Parts::Whole(nbytes),
+                accumulator,
+                combine: Some(op),
+                receive_buffers,
+                parity,
+            };
+            self.execute(&piece, plan(self.n(), self.me()));
+
+            turn += 1;
+            offset += nbytes;
+        }
+    }
+
+    /// All-reduce by plans of two levels.
+    pub(in crate::coll) fn all_reduce_over_nodes(&mut self, vectors: Vectors) {
+        let Vectors { source, dest, op } = vectors;
+        let levels = self.levels();
+        let nbytes = dest.nbytes();
+        let whole = PlanArrays {
+            accumulator: dest,
+            combine: Some(op),
+            ..PlanArrays::of(source, dest, Parts::Whole(nbytes))
+        };
+
+        if nbytes <= SHORT {
+            if !dest.starts_with(source) {
+                source.copy_here(dest);
+            }
+            let arrays = PlanArrays {
+                receive_buffers: ReceiveBuffers::BesideFlags,
+                ..whole
+            };
+            self.execute(&arrays, two_level::all_reduce_short(levels));
+        } else if nbytes <= self.facts().receive_buffer_bytes {
+            let arrays = self.with_receive_buffers(whole);
+            let needs_entry = arrays.receive_buffers == ReceiveBuffers::Shared;
+            self.execute(&arrays, two_level::all_reduce_piece(levels, needs_entry));
+        } else {
+            let parts = vector_parts(nbytes);
+            let lanes = two_level::lanes(levels, parts);
+            let arrays = PlanArrays {
+                parts: Parts::Vector,
+                ..whole
+            };
+            self.execute(&arrays, two_level::all_reduce(levels, parts, lanes));
+        }
+    }
+}

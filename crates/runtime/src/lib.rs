@@ -59,7 +59,7 @@ pub mod setup {
     pub use crate::exit::at_exit::{finalize_at_exit, finalize_due};
     pub use crate::exit::finalize::{finalize, global_exit, inits_in_force};
     pub use crate::start::by_id::{UNIQUE_ID_BYTES, unique_id};
-    pub use crate::start::connect::path::transport;
+    pub use crate::start::connect::transport;
     pub use crate::start::diagnose::{Diagnosed, OnThisMachine, diagnose, on_this_machine};
     pub use crate::start::init::{init, init_by_id, init_thread, start_pes};
     pub use rushmem_bootstrap::has_launcher;

@@ -13,7 +13,6 @@
 //! their own process, so that all decide alike.
 
 mod agree;
-mod algorithm_table;
 pub(crate) mod by_id;
 mod child;
 pub(crate) mod connect;
@@ -23,10 +22,8 @@ mod exchange;
 mod identify;
 pub(crate) mod init;
 mod join;
-mod locality;
 mod map;
 mod mistakes;
 mod open;
-mod record;
 #[cfg(test)]
 mod simulated;

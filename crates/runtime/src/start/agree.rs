@@ -1,12 +1,13 @@
 //! The third step of a start: the PE compares the records of all PEs. Values that must be equal end
 //! the start if they are not; from the others, each PE computes what all PEs of the job compute
-//! alike, such as the address of the heap.
+//! alike, such as the address of the heap, and the CPUs of each machine, whose number decides
+//! whether a PE may spin.
 
 use super::error::StartError;
-use super::exchange::{Exchanged, MemoryPlan};
+use super::exchange::{
+    Cpus, Exchanged, MemoryPlan, StartupRecord, common_heap_address, report_addresses,
+};
 use super::identify::Identified;
-use super::locality;
-use super::record::{StartupRecord, common_heap_address, report_addresses};
 use rushmem_bootstrap::{NodeMap, Records};
 use rushmem_heap::{Reservation, ReservedPages};
 use rushmem_transport::Pe;
@@ -182,8 +183,7 @@ pub(super) struct MachineCpus {
 
 impl MachineCpus {
     fn of(machines: &NodeMap, machine: u32, records: &Records<StartupRecord>) -> MachineCpus {
-        let usable =
-            locality::cpus_of_machine(machines.members(machine).map(|pe| &records[pe].cpus));
+        let usable = cpus_of_machine(machines.members(machine).map(|pe| &records[pe].cpus));
         let share = usable / machines.size(machine) as usize;
         MachineCpus {
             usable,
@@ -192,9 +192,69 @@ impl MachineCpus {
     }
 }
 
+/// Returns the number of CPUs that the PEs of a machine may use together: those in the affinity of
+/// any PE, each counted once. A quota that is below the affinity of a PE limits all PEs together.
+pub(super) fn cpus_of_machine<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
+    let mut all: Vec<u64> = Vec::new();
+    let mut quota = usize::MAX;
+    for cpus in pes {
+        all.resize(all.len().max(cpus.mask.len()), 0);
+        for (all, mask) in all.iter_mut().zip(&cpus.mask) {
+            *all |= mask;
+        }
+
+        if cpus.at_once < count(&cpus.mask) || cpus.mask.is_empty() {
+            quota = quota.min(cpus.at_once);
+        }
+    }
+
+    let n_cpus = count(&all);
+    if n_cpus == 0 {
+        // The affinity of no PE could be read.
+        quota
+    } else {
+        n_cpus.min(quota)
+    }
+}
+
+fn count(mask: &[u64]) -> usize {
+    mask.iter().map(|word| word.count_ones() as usize).sum()
+}
+
 fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool {
     (0..nodes.n_pes()).any(|pe| {
         let has_neighbors = nodes.size(nodes.node_of(pe)) > 1;
         has_neighbors && records[pe].statics_in_slot.is_none()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::exchange::usable_cpus;
+
+    fn cpus(at_once: usize, mask: u64) -> Cpus {
+        Cpus {
+            at_once,
+            mask: vec![mask],
+        }
+    }
+
+    #[test]
+    fn bound_pes_add_up_and_quotas_do_not() {
+        assert_eq!(cpus_of_machine([cpus(1, 0b01), cpus(1, 0b10)].iter()), 2);
+        assert_eq!(cpus_of_machine([cpus(2, 0b11), cpus(2, 0b11)].iter()), 2);
+        assert_eq!(cpus_of_machine([cpus(3, 0xff), cpus(3, 0xff)].iter()), 3);
+
+        let without_affinity = Cpus {
+            at_once: 4,
+            mask: vec![],
+        };
+        assert_eq!(cpus_of_machine([without_affinity].iter()), 4);
+    }
+
+    #[test]
+    fn this_process_may_use_some() {
+        assert!(cpus_of_machine([usable_cpus()].iter()) >= 1);
+    }
 }

@@ -4,29 +4,37 @@
 //! All PEs exchange their findings and try the same candidates in the same order
 //! ([`negotiation`]). A candidate is chosen if every PE can open it and transfer data over it
 //! ([`attempt`]). Every step ends with an exchange of its result, so that all PEs take the same
-//! next step.
+//! next step. How the PEs reach each other, and why, is kept as a line for `SHMEM_DEBUG` and for
+//! tools.
 
-mod attempt;
-pub(super) mod candidates;
+pub(super) mod attempt;
 pub(super) mod negotiation;
-pub(crate) mod path;
-mod probe;
 
 use super::error::StartError;
+use super::exchange::decoded;
 use super::join::Joined;
 use crate::diagnosis::crash;
 use crate::own_pe::OwnPe;
-use attempt::{ConnectedTransport, Ended, exchange};
-use candidates::{Availability, Candidate, Findings, Verdict, refusals};
-use negotiation::{Negotiation, Next};
+use attempt::{ConnectedTransport, Ended, attempt, exchange_parts};
+use negotiation::{
+    AmoExecutor, Availability, Candidate, Findings, Negotiation, Next, Verdict, refusals,
+};
+use rushmem_bootstrap::Records;
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::links::Links;
 use rushmem_pe::call::Call;
 use rushmem_pe::call::warning::warning;
+use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::{address, statics};
 use rushmem_pe::settings::Settings;
+use rushmem_system::codec::encode;
 use rushmem_system::devices;
+use rushmem_system::lock::{read, write};
 use rushmem_transport::{Amos, Found, Pe, Provider};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::ffi::{CStr, CString};
+use std::sync::RwLock;
 
 /// A PE that reaches all PEs of its job.
 pub(super) struct Connected {
@@ -49,7 +57,7 @@ impl Joined {
         if job.needs_transport {
             connect_by_network(call, pe.links, &providers)?;
         } else {
-            path::record(job, None);
+            record_path(job, None);
         }
 
         // After the libraries of transports have installed their handlers.
@@ -74,10 +82,7 @@ fn connect_by_network(
     address::set_atomics_by_network(!connected.transport.caps().amos_compose_with_cpu);
     links.endpoints.set_of_library(connected.endpoint);
     links.network.open(connected.transport);
-    path::record(
-        job,
-        Some(path::Chosen::new(&negotiation, &connected.executor)),
-    );
+    record_path(job, Some((&negotiation, &connected.executor)));
 
     if job.me == Pe(0) {
         warn_of_failures(&negotiation);
@@ -85,28 +90,6 @@ fn connect_by_network(
         log(&negotiation);
     }
     Ok(())
-}
-
-/// Tries what the negotiation names until something works on all PEs.
-fn negotiate(
-    call: Call,
-    links: &Links,
-    negotiation: &mut Negotiation<'_>,
-) -> Result<ConnectedTransport, StartError> {
-    loop {
-        match negotiation.next()? {
-            Next::List(provider, executors) => {
-                let offers: Vec<_> = attempt::exchange_parts(&links.job, provider, &executors)?;
-                negotiation.listed(&offers)?;
-            }
-            Next::Attempt(route, executor) => match attempt::attempt(call, links, &route, executor)
-            {
-                Ok(connected) => return Ok(connected),
-                Err(Ended::Failed(why)) => negotiation.failed(why),
-                Err(Ended::Refused(error)) => return Err(error),
-            },
-        }
-    }
 }
 
 /// Returns the providers that this program can open.
@@ -137,6 +120,149 @@ fn usable_providers<'a>(
         )));
     }
     Ok(usable)
+}
+
+/// Returns the findings of this PE that matter for the choice.
+fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
+    let requested = settings.transport.clone().unwrap_or_default();
+    let amos = settings.amos.map_or("", Amos::name).to_owned();
+    let mut findings = Findings {
+        requested,
+        amos,
+        ..Findings::default()
+    };
+
+    let host = ProcessHost::default();
+    let has_device = !devices::active().is_empty();
+    for provider in providers {
+        if !findings.requested.is_empty() && findings.requested != provider.name {
+            continue;
+        }
+
+        // A library that cannot be chosen is not opened, since opening it has side effects.
+        let mut found = None;
+        if has_device || !provider.opens_libraries {
+            found = Some((provider.available)(&host));
+        }
+
+        if let Some(Ok(found)) = &found
+            && found.hardware_amos
+        {
+            findings.hardware_amos.push(provider.name.to_owned());
+        }
+        if findings.requested.is_empty() {
+            findings.seen.push(match found {
+                Some(Ok(Found { rdma: true, .. })) => Availability::Rdma,
+                Some(Ok(_)) | None => Availability::Plain,
+                Some(Err(why)) => Availability::Absent(why.to_string()),
+            });
+        }
+    }
+    findings
+}
+
+/// Sends data of this PE to all PEs, and returns the data of all.
+fn exchange<T: Serialize + DeserializeOwned>(job: &Job, own: &T) -> Result<Records<T>, StartError> {
+    decoded(job.session().exchange(&encode(own))?)
+}
+
+/// Tries what the negotiation names until something works on all PEs.
+fn negotiate(
+    call: Call,
+    links: &Links,
+    negotiation: &mut Negotiation<'_>,
+) -> Result<ConnectedTransport, StartError> {
+    loop {
+        match negotiation.next()? {
+            Next::List(provider, executors) => {
+                let offers: Vec<_> = exchange_parts(&links.job, provider, &executors)?;
+                negotiation.listed(&offers)?;
+            }
+            Next::Attempt(route, executor) => match attempt(call, links, &route, executor) {
+                Ok(connected) => return Ok(connected),
+                Err(Ended::Failed(why)) => negotiation.failed(why),
+                Err(Ended::Refused(error)) => return Err(error),
+            },
+        }
+    }
+}
+
+/// The path, from the first init on.
+static PATH: RwLock<Option<&'static CStr>> = RwLock::new(None);
+
+/// Stores the path for [`transport`], and logs it on PE 0. `chosen` has the transport and the
+/// executor of atomic operations; it is `None` in a job without a transport, where the CPU carries
+/// them out.
+fn record_path(job: &Job, chosen: Option<(&Negotiation<'_>, &AmoExecutor)>) {
+    let n_pes = job.n_pes;
+    let n_nodes = job.nodes.n_nodes();
+    let mut path = within_one_node(n_pes).to_owned();
+    let mut amos = "by the CPU".to_owned();
+    if let Some((negotiation, executor)) = chosen {
+        let scope = scope(negotiation.winner().provider.name, n_pes, n_nodes);
+        path = format!("{scope}: {}", reason(negotiation));
+        amos = executor.describe();
+    }
+
+    if job.me == Pe(0) {
+        rushmem_system::log::info!(
+            n_pes,
+            n_nodes,
+            "{path}; atomic operations are carried out {amos}"
+        );
+    }
+
+    let mut kept = write(&PATH);
+    if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
+        // Only a text from another PE can contain a null byte: the texts of the library have none,
+        // and texts from outside are read as strings of C. The path is then empty.
+        let path = CString::new(path).unwrap_or_default();
+        // Leaked, since a program may keep the pointer. A later init finds the same path unless a
+        // network has failed.
+        *kept = Some(Box::leak(path.into_boxed_c_str()));
+    }
+}
+
+/// `shmemx_transport`: how the PEs of the job reach each other, a colon, and the reason. The text
+/// stays valid for the life of the process.
+pub fn transport(call: Call) -> &'static CStr {
+    job::require(call);
+    read(&PATH).unwrap_or_default()
+}
+
+/// Returns the reason for the choice, as a clause.
+fn reason(negotiation: &Negotiation<'_>) -> String {
+    if let Some(requested) = negotiation.requested() {
+        return format!("SHMEM_TRANSPORT is {requested}");
+    }
+
+    let mut refused = Vec::new();
+    for candidate in &negotiation.candidates {
+        if let Some(why) = candidate.refusal() {
+            refused.push(format!("{} is not chosen: {why}", candidate.provider.name));
+        }
+    }
+    if refused.is_empty() {
+        "every PE has it".to_owned()
+    } else {
+        refused.join("; ")
+    }
+}
+
+fn within_one_node(n_pes: u32) -> &'static str {
+    match n_pes {
+        1 => "shared memory: the job has one PE",
+        _ => "shared memory: all PEs are on one node",
+    }
+}
+
+/// Says between which PEs the transport `name` is used.
+fn scope(name: &str, n_pes: u32, n_nodes: u32) -> String {
+    match n_nodes {
+        1 => format!("shared memory, with {name} for static data"),
+        n if n == n_pes => name.to_owned(),
+        _ => format!("shared memory on a node, {name} between nodes"),
+    }
 }
 
 /// Warns of parts and transports that were tried and do not work, since the chosen one may be
@@ -222,41 +348,22 @@ fn log(negotiation: &Negotiation<'_>) {
     }
 }
 
-/// Returns the findings of this PE that matter for the choice.
-fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
-    let requested = settings.transport.clone().unwrap_or_default();
-    let amos = settings.amos.map_or("", Amos::name).to_owned();
-    let mut findings = Findings {
-        requested,
-        amos,
-        ..Findings::default()
-    };
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    let host = ProcessHost::default();
-    let has_device = !devices::active().is_empty();
-    for provider in providers {
-        if !findings.requested.is_empty() && findings.requested != provider.name {
-            continue;
-        }
-
-        // A library that cannot be chosen is not opened, since opening it has side effects.
-        let mut found = None;
-        if has_device || !provider.opens_libraries {
-            found = Some((provider.available)(&host));
-        }
-
-        if let Some(Ok(found)) = &found
-            && found.hardware_amos
-        {
-            findings.hardware_amos.push(provider.name.to_owned());
-        }
-        if findings.requested.is_empty() {
-            findings.seen.push(match found {
-                Some(Ok(Found { rdma: true, .. })) => Availability::Rdma,
-                Some(Ok(_)) | None => Availability::Plain,
-                Some(Err(why)) => Availability::Absent(why.to_string()),
-            });
-        }
+    #[test]
+    fn the_path_names_what_lies_between_which_pes() {
+        assert_eq!(within_one_node(1), "shared memory: the job has one PE");
+        assert_eq!(within_one_node(4), "shared memory: all PEs are on one node");
+        assert_eq!(scope("tcp", 4, 4), "tcp");
+        assert_eq!(
+            scope("ucx", 4, 2),
+            "shared memory on a node, ucx between nodes"
+        );
+        assert_eq!(
+            scope("tcp", 4, 1),
+            "shared memory, with tcp for static data"
+        );
     }
-    findings
 }

@@ -68,14 +68,6 @@ pub(crate) enum StartError {
     /// No record has the build of this PE, not even its own.
     #[error("the records of all PEs were changed on the way to this one")]
     ChangedRecords,
-    /// The record of a PE is damaged.
-    #[error("the record of PE {pe} cannot be read: {why}")]
-    Record {
-        /// The PE that has sent it.
-        pe: u32,
-        /// What is wrong with it.
-        why: Damaged,
-    },
     /// The record of PE 0 lacks what only PE 0 gives the job.
     #[error(
         "the record of PE 0 has no secret for the job; start all PEs with the same installation"
@@ -158,12 +150,59 @@ pub(crate) enum StartError {
     /// No transport works on all PEs; a sentence, which is the same on all.
     #[error("{0}")]
     NoTransport(String),
-    /// What a PE has sent during the choice of the transport is damaged.
+    /// What a PE has sent is damaged.
     #[error("the data of PE {pe} cannot be read: {why}")]
     Data {
-        /// The PE that has sent them.
+        /// The PE that has sent it.
         pe: u32,
-        /// What is wrong with them.
+        /// What is wrong with it.
         why: Damaged,
     },
+}
+
+/// Describes which PEs have failed for which reason; `None` if none has. PEs with the same reason
+/// are named together.
+pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
+    let mut reasons: Vec<SharedReason<'_>> = Vec::new();
+    for (outcome, pe) in outcomes.iter().zip(0..) {
+        let Err(why) = outcome else { continue };
+        match reasons.iter_mut().find(|reason| reason.why == why) {
+            Some(reason) => reason.pes.push(pe),
+            None => reasons.push(SharedReason { why, pes: vec![pe] }),
+        }
+    }
+    if reasons.is_empty() {
+        return None;
+    }
+
+    let mut sentences = Vec::new();
+    for SharedReason { why, pes } in reasons {
+        if pes.len() == outcomes.len() && pes.len() > 1 {
+            sentences.push(format!("all PEs: {why}"));
+        } else {
+            sentences.push(format!("{}: {why}", list_pes(&pes)));
+        }
+    }
+    Some(sentences.join("; "))
+}
+
+/// A reason, and the PEs that have failed for it.
+struct SharedReason<'a> {
+    why: &'a str,
+    pes: Vec<u32>,
+}
+
+/// Lists PEs, of many only the first ones.
+pub(super) fn list_pes(pes: &[u32]) -> String {
+    const SHOWN: usize = 4;
+    let named: Vec<String> = pes
+        .iter()
+        .take(SHOWN)
+        .map(|pe| format!("PE {pe}"))
+        .collect();
+    let named = named.join(", ");
+    match pes.len().saturating_sub(SHOWN) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }

@@ -4,7 +4,7 @@
 
 use super::by_id::ById;
 use super::error::StartError;
-use super::{algorithm_table, child, mistakes};
+use super::{child, mistakes};
 use crate::build::Build;
 use crate::exit::leave;
 use core::ffi::c_int;
@@ -15,7 +15,13 @@ use rushmem_pe::memory::statics;
 use rushmem_pe::process;
 use rushmem_pe::settings::{self, Settings, VirtualNodes};
 use rushmem_transport::{Pe, Provider};
+use std::fs::File;
+use std::io::{self, Read};
 use std::mem::ManuallyDrop;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Maximum size of a file of rows in bytes, far more than `shmem-perf tune` writes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// A PE that knows its number, its settings and who shares memory with whom.
 pub(super) struct Identified {
@@ -74,7 +80,7 @@ pub(super) fn identify(
     }
     Ok(Identified {
         build: Build::of(providers),
-        algorithms: algorithm_table::table(&settings).map_err(StartError::Invalid)?,
+        algorithms: algorithm_table(&settings).map_err(StartError::Invalid)?,
         place: Place::new(Pe(session.pe()), session.nodes().clone(), &settings)?,
         session,
         settings,
@@ -110,6 +116,52 @@ fn check_launch(session: &JobSession, by_id: Option<&ById>) -> Result<(), StartE
         Some(by_id) => by_id.check_and_record(session.pe(), session.n_pes()),
         None => Ok(()),
     }
+}
+
+/// Returns the table by which the algorithms of collectives are chosen: the algorithms that settings
+/// force, then the rows of a file, then the built-in rows.
+///
+/// # Errors
+/// If the file cannot be read, or has an invalid row.
+fn algorithm_table(settings: &Settings) -> Result<Table, String> {
+    let mut table = Table::default();
+    settings.force(&mut table);
+
+    if let Some(file) = &settings.coll_tuning {
+        let text = read_regular(file).map_err(|error| {
+            format!(
+                "SHMEM_COLL_TUNING: {file} cannot be read: {error}; every PE reads it, so each host needs a copy at that place"
+            )
+        })?;
+        table
+            .read(&text)
+            .map_err(|mistake| format!("SHMEM_COLL_TUNING: {file}, {mistake}"))?;
+    }
+
+    table.complete();
+    Ok(table)
+}
+
+/// Returns the text of a regular file. Another kind of file may block forever or have no end.
+fn read_regular(file: &str) -> io::Result<String> {
+    let file = File::options()
+        .read(true)
+        // Opening a FIFO without this flag waits for a writer.
+        .custom_flags(libc::O_NONBLOCK)
+        .open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+
+    // One byte more than allowed is read, to see whether the file is larger.
+    let mut text = String::new();
+    let nbytes = file.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if nbytes as u64 > MAX_FILE {
+        return Err(io::Error::other(format!(
+            "it is larger than {MAX_FILE} bytes"
+        )));
+    }
+    Ok(text)
 }
 
 /// The place of a PE in its job.

@@ -3,7 +3,6 @@
 //! job, and what an init after the last finalize repeats begins.
 
 use super::agree::MachineCpus;
-use super::algorithm_table;
 use super::error::StartError;
 use super::identify::Place;
 use super::map::Published;
@@ -11,7 +10,7 @@ use crate::diagnosis::{polling_calls, watchdog};
 use crate::own_pe::{self, OwnPe};
 use crate::teams::agreement::PREDEFINED;
 use rushmem_bootstrap::NodeMap;
-use rushmem_collectives::choice::ChoiceFacts;
+use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_collectives::receive_buffer;
 use rushmem_communication::access::endpoints::endpoints;
 use rushmem_communication::links::Links;
@@ -47,7 +46,7 @@ impl Published {
         let mut algorithms = self.identified.algorithms;
         algorithms.retain_for(&facts);
         if place.me == Pe(0) {
-            algorithm_table::show(&algorithms, &facts);
+            show_algorithms(&algorithms, &facts);
         }
 
         let place = self.identified.place;
@@ -129,6 +128,15 @@ fn images_of(segment: Segment, deltas: Deltas) -> &'static Images {
 /// Returns the number of PEs that share a CPU of this machine.
 fn pes_per_cpu(place: &Place, cpus: MachineCpus) -> u32 {
     (place.n_local as usize).div_ceil(cpus.usable.max(1)) as u32
+}
+
+/// Logs the algorithms that the table chooses for collectives of all PEs.
+fn show_algorithms(table: &Table, facts: &ChoiceFacts) {
+    if rushmem_system::log::is_on(rushmem_system::log::Level::DEBUG) {
+        for (operation, rows) in table.described(facts) {
+            rushmem_system::log::debug!("{operation} of all PEs: {rows}");
+        }
+    }
 }
 
 /// Returns the facts on which the algorithms of the world team depend.

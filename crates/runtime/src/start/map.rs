@@ -1,17 +1,20 @@
 //! The fourth and the fifth step of a start: the PE maps the memory of all PEs of its machine, and
-//! makes the memory of its node known to accesses.
+//! makes the memory of its node known to accesses. Its part of the memory is placed near its CPUs,
+//! and the NIC that it prefers is near them, too; binding PEs to CPUs is left to the launcher.
 
 use super::agree::{Agreement, Compatible};
 use super::error::StartError;
-use super::exchange::MemoryPlan;
+use super::exchange::{Cpus, MemoryPlan, StartupRecord};
 use super::identify::{Identified, Place};
-use super::locality;
-use super::record::StartupRecord;
 use rushmem_bootstrap::{MAX_RECORD, Records};
+use rushmem_communication::host;
 use rushmem_heap::statics::PeerStatics;
 use rushmem_heap::{NodeMapping, NodeMemory};
 use rushmem_pe::memory::address::{self, Deltas};
 use rushmem_pe::memory::{huge_pages, shortage, statics};
+use rushmem_pe::settings::NicPreference;
+use rushmem_system::devices::NicName;
+use rushmem_topology::{self as topology, CpuSet, Topology};
 use rushmem_transport::Directory;
 
 /// A PE that has the memory of its machine.
@@ -35,7 +38,7 @@ impl Compatible {
         let Identified {
             place, settings, ..
         } = &self.identified;
-        locality::place_memory(memory, &self.records[place.me.0].cpus);
+        place_memory(memory, &self.records[place.me.0].cpus);
         huge_pages::apply_setting(memory, settings, place.me);
         if place.local == 0 && !memory.has_reserved_pages() {
             shortage::record(settings.symmetric_size, place.n_local);
@@ -88,6 +91,23 @@ impl Compatible {
     }
 }
 
+/// Makes the kernel allocate the pages of this PE's slice of the memory on the NUMA node to which
+/// the PE is bound, if it is bound to one.
+fn place_memory(memory: &NodeMemory, cpus: &Cpus) {
+    let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else {
+        return;
+    };
+    match memory.prefer_numa_node(node) {
+        Ok(()) => {
+            rushmem_system::log::debug!(node, "the symmetric memory is on the PE's NUMA node")
+        }
+        Err(why) => rushmem_system::log::debug!(
+            node,
+            "the symmetric memory is wherever it is first touched: binding it was refused: {why}"
+        ),
+    }
+}
+
 /// A PE that can access the memory of its node.
 pub(super) struct Published {
     pub(super) identified: Identified,
@@ -110,7 +130,7 @@ impl Mapped {
 
         if self.agreement.needs_transport {
             let cpus_of_machine = place.on_machine().map(|pe| &self.records[pe].cpus);
-            locality::choose_nic(&settings.nic, cpus_of_machine, place.local);
+            choose_nic(&settings.nic, cpus_of_machine, place.local);
         }
 
         if let Some(why) = statics::refusal() {
@@ -164,4 +184,59 @@ fn publish_deltas(place: &Place, memory: &NodeMemory) -> [Deltas; 2] {
         .map(|deltas| Deltas::of_table(Box::leak(Deltas::table(deltas.into_iter()))));
     address::publish(heap, statics);
     [heap, statics]
+}
+
+/// Chooses the NIC that this PE prefers. `cpus_of_machine` has the CPUs of all PEs of the machine,
+/// and `local` is the number of this PE among them. The PEs assign NICs without communication,
+/// since they read the topology of the same machine. hwloc is opened only if there are several NUMA
+/// nodes or NICs to choose from.
+fn choose_nic<'a>(
+    preference: &NicPreference,
+    cpus_of_machine: impl Iterator<Item = &'a Cpus>,
+    local: u32,
+) {
+    let nic = match preference {
+        NicPreference::Any => None,
+        NicPreference::Named(nic) => Some(nic.clone()),
+        NicPreference::Nearest if topology::has_choice() => nearest(cpus_of_machine, local),
+        NicPreference::Nearest => None,
+    };
+    if let Some(nic) = nic {
+        rushmem_system::log::debug!(NIC = %nic, "prefers a NIC");
+        host::prefer(nic);
+    }
+}
+
+/// Returns the NIC that is assigned to this PE; `None` if any may be used.
+fn nearest<'a>(cpus_of_machine: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<NicName> {
+    let homes: Vec<CpuSet> = cpus_of_machine
+        .map(|cpus| CpuSet::from_words(&cpus.mask))
+        .collect();
+    if homes.len() == 1 {
+        // A single PE has no preference: the library of the network may use several NICs at once.
+        return None;
+    }
+
+    // A statically linked program cannot open hwloc.
+    let machine = if statics::own().of_static_program() {
+        Topology::of_kernel()
+    } else {
+        Topology::of_this_machine()
+    };
+    for note in &machine.notes {
+        rushmem_system::log::debug!("{note}");
+    }
+
+    let nics = machine.choice();
+    if !nics.is_empty() && nics.iter().all(|nic| nic.near.is_empty()) {
+        rushmem_system::log::debug!("where the NICs are is not known: PEs take them in turn");
+    }
+
+    let chosen = topology::assign(&nics, &machine.packages, &homes)[local as usize]?;
+    let nic = nics[chosen].clone();
+    Some(NicName {
+        name: nic.name,
+        port: nic.port,
+        interface: nic.interface,
+    })
 }

@@ -10,9 +10,9 @@
 mod member;
 mod world;
 
-use super::connect::candidates::Findings;
+use super::connect::negotiation::Findings;
 use super::error::StartError;
-use super::record::StartupRecord;
+use super::exchange::StartupRecord;
 use fastrand::Rng;
 use member::{Decisions, Member, Message, Round};
 use rushmem_bootstrap::Records;
@@ -254,11 +254,6 @@ impl Run<'_> {
                 assert!((0..*pe).all(|before| build(before) == build(0)));
                 Outcome::Disagreement
             }
-            E::Record { pe, .. } => {
-                let damaged = |pe: u32| decode::<StartupRecord>(&self.bytes_of(pe)[8..]).is_err();
-                assert!(damaged(*pe) && !(0..*pe).any(damaged), "PE {pe}");
-                Outcome::Damaged
-            }
             E::SecretMissing => {
                 assert_eq!(self.records()[0].secret, None);
                 Outcome::Damaged
@@ -452,15 +447,15 @@ impl Run<'_> {
         &sent[pe as usize]
     }
 
-    /// Returns true if the last message of a PE is nothing that a PE sends in the choice of the
-    /// transport.
+    /// Returns true if the last message of a PE is nothing that a PE sends in that step.
     fn is_damaged(&self, pe: u32) -> bool {
         let bytes = self.bytes_of(pe);
         match self.heard.last().expect("there was an exchange").0 {
             Round::Findings => decode::<Findings>(bytes).is_err(),
             Round::Parts(_) => decode::<Vec<Result<Vec<String>, String>>>(bytes).is_err(),
             Round::Step(..) => decode::<Result<(), String>>(bytes).is_err(),
-            Round::Record | Round::Pages | Round::Meet => false,
+            Round::Record => decode::<StartupRecord>(&bytes[BUILD_BYTES..]).is_err(),
+            Round::Pages | Round::Meet => false,
         }
     }
 

@@ -2,17 +2,47 @@
 //! PEs try next, and takes what has come of it. It opens nothing and exchanges nothing, and depends
 //! only on what all PEs have sent, so each PE makes the same choice.
 //!
-//! A transport is tried part by part, if its provider has parts, and over each part with one
-//! executor of atomic operations after the other.
+//! The transports are tried in one order, each part by part, if its provider has parts, and over
+//! each part with one executor of atomic operations after the other.
 
-use super::candidates::{
-    AmoExecutor, Candidate, CommonPart, Findings, Offer, Verdict, agree, common_parts, executors,
-    refusals,
-};
-use crate::start::error::StartError;
+use crate::start::error::{StartError, complaint, list_pes};
 use rushmem_transport::{Amos, Provider};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
+
+/// The state of one provider on one PE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::start) enum Availability {
+    /// It is not available, for this reason.
+    Absent(String),
+    /// It is available without RDMA devices, or was not opened, since this machine has none.
+    Plain,
+    /// It is available, over RDMA devices.
+    Rdma,
+}
+
+/// What one PE has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::start) struct Findings {
+    /// The name of the transport that its settings request; empty for `auto`.
+    pub(in crate::start) requested: String,
+    /// The executor of atomic operations that its settings request, as text; empty for `auto`.
+    pub(in crate::start) amos: String,
+    /// The state of each provider; empty if its settings request a transport.
+    pub(in crate::start) seen: Vec<Availability>,
+    /// The names of the providers whose networks carry out atomic operations in hardware on this
+    /// PE. Providers that the settings exclude are not among them.
+    pub(in crate::start) hardware_amos: Vec<String>,
+}
+
+impl Findings {
+    /// Returns true if the PE has found RDMA devices for a provider. `rank` is the number of the
+    /// provider in the order of preference.
+    pub(in crate::start) fn has_rdma(&self, rank: usize) -> bool {
+        self.seen.get(rank) == Some(&Availability::Rdma)
+    }
+}
 
 /// The choice of the transport of a job.
 pub(in crate::start) struct Negotiation<'a> {
@@ -181,6 +211,232 @@ impl<'a> Negotiation<'a> {
     }
 }
 
+/// A transport that the job may use, and the verdict on it.
+pub(in crate::start) struct Candidate<'a> {
+    pub(in crate::start) provider: &'a Provider,
+    /// Its number in the order of preference.
+    pub(in crate::start) rank: usize,
+    pub(in crate::start) verdict: Verdict,
+}
+
+/// The verdict on a transport.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::start) enum Verdict {
+    /// It is not tried, for this reason.
+    Excluded(String),
+    /// It is tried unless one before it works.
+    Untried,
+    /// It was tried and does not work, for this reason.
+    Failed(String),
+    /// Every PE has moved data over it.
+    Chosen,
+}
+
+impl Candidate<'_> {
+    /// Returns why the transport is not chosen; `None` if it is, or is not tried yet.
+    pub(in crate::start) fn refusal(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Excluded(why) | Verdict::Failed(why) => Some(why),
+            Verdict::Untried | Verdict::Chosen => None,
+        }
+    }
+
+    /// Returns true if the transport is not tried.
+    pub(in crate::start) fn is_excluded(&self) -> bool {
+        matches!(self.verdict, Verdict::Excluded(_))
+    }
+}
+
+/// Lists transports with the reasons why they are not chosen.
+pub(in crate::start) fn refusals<'a, 'b: 'a>(
+    refused: impl Iterator<Item = &'a Candidate<'b>>,
+) -> String {
+    let mut reasons = Vec::new();
+    for candidate in refused {
+        if let Some(why) = candidate.refusal() {
+            reasons.push(format!("{}: {why}", candidate.provider.name));
+        }
+    }
+    reasons.join("; ")
+}
+
+/// Returns the candidates: those that are excluded, and the others in the order in which they are
+/// tried, RDMA first. `providers` are in the order of preference.
+///
+/// # Errors
+/// If PEs request different transports or executors of atomic operations, if they have different
+/// providers, or if no provider is left to try.
+pub(in crate::start) fn agree<'a>(
+    providers: &[&'a Provider],
+    findings: &[Findings],
+) -> Result<Vec<Candidate<'a>>, StartError> {
+    let first = &findings[0];
+    for (found, pe) in findings.iter().zip(0..) {
+        require_equal("SHMEM_TRANSPORT", &first.requested, pe, &found.requested)?;
+        require_equal("SHMEM_AMOS", &first.amos, pe, &found.amos)?;
+        // A PE whose settings request a transport has looked for no other.
+        if first.requested.is_empty() && found.seen.len() != providers.len() {
+            return Err(StartError::Providers { pe });
+        }
+    }
+
+    let mut excluded = Vec::new();
+    let mut rdma = Vec::new();
+    let mut others = Vec::new();
+    for (rank, &provider) in providers.iter().enumerate() {
+        let verdict = match why_excluded(provider, rank, &first.requested, findings) {
+            Some(why) => Verdict::Excluded(why),
+            None => Verdict::Untried,
+        };
+        let list = if verdict != Verdict::Untried {
+            &mut excluded
+        } else if findings.iter().all(|found| found.has_rdma(rank)) {
+            &mut rdma
+        } else {
+            &mut others
+        };
+        list.push(Candidate {
+            provider,
+            rank,
+            verdict,
+        });
+    }
+
+    if rdma.is_empty() && others.is_empty() {
+        let whys = refusals(excluded.iter());
+        return Err(StartError::NoTransport(format!(
+            "PEs that share no memory need a transport; {whys}"
+        )));
+    }
+    Ok(excluded.into_iter().chain(rdma).chain(others).collect())
+}
+
+/// Returns an error if PE `pe` requests another value of a setting than PE 0.
+fn require_equal(name: &'static str, first: &str, pe: u32, other: &str) -> Result<(), StartError> {
+    if other == first {
+        return Ok(());
+    }
+    Err(StartError::Requested {
+        name,
+        first: requested_or_auto(first).to_owned(),
+        other: requested_or_auto(other).to_owned(),
+        pe,
+    })
+}
+
+fn requested_or_auto(requested: &str) -> &str {
+    if requested.is_empty() {
+        "auto"
+    } else {
+        requested
+    }
+}
+
+/// Returns why a provider is not tried; `None` if it is. `rank` is its number in the order of
+/// preference, and `requested` the transport that all PEs request, if they do.
+fn why_excluded(
+    provider: &Provider,
+    rank: usize,
+    requested: &str,
+    findings: &[Findings],
+) -> Option<String> {
+    if provider.name == requested {
+        return None;
+    }
+    if !requested.is_empty() {
+        return Some(format!("SHMEM_TRANSPORT is {requested}"));
+    }
+
+    let mut outcomes = Vec::new();
+    let mut plain = Vec::new();
+    for (found, pe) in findings.iter().zip(0..) {
+        let seen = &found.seen[rank];
+        outcomes.push(match seen {
+            Availability::Absent(why) => Err(why.clone()),
+            Availability::Plain | Availability::Rdma => Ok(()),
+        });
+        if *seen == Availability::Plain {
+            plain.push(pe);
+        }
+    }
+    if let Some(absent) = complaint(&outcomes) {
+        return Some(absent);
+    }
+
+    if provider.without_rdma || plain.is_empty() {
+        None
+    } else if plain.len() == findings.len() {
+        Some("no PE has an RDMA device for it".to_owned())
+    } else {
+        let pes = list_pes(&plain);
+        let verb = if plain.len() == 1 { "has" } else { "have" };
+        Some(format!("{pes} {verb} no RDMA device for it"))
+    }
+}
+
+/// The executor of the atomic operations of the job, and the reason for the choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::start) struct AmoExecutor {
+    pub(in crate::start) amos: Amos,
+    pub(in crate::start) reason: String,
+}
+
+/// Returns the executors of atomic operations to try over a provider, best first. `requested` is
+/// the setting; `in_hardware` says whether the network has atomic operations in hardware on every
+/// PE.
+///
+/// Operations of a CPU and of a network on one word are not atomic with respect to each other. So
+/// one executor carries out all atomic operations of a job, except those on contexts of
+/// `SHMEM_TEAM_SHARED`, which are a domain of their own.
+///
+/// # Errors
+/// When the provider cannot do what is requested; a sentence.
+pub(in crate::start) fn executors(
+    requested: Option<Amos>,
+    provider: &Provider,
+    in_hardware: bool,
+) -> Result<Vec<AmoExecutor>, String> {
+    match requested {
+        Some(Amos::Network) if !provider.network_amos => Err(format!(
+            "SHMEM_AMOS is network, but {} has no atomic operations of its own: with software the CPUs of the targets carry them \
+             out",
+            provider.name
+        )),
+        Some(amos) => {
+            let reason = format!("SHMEM_AMOS is {amos}");
+            Ok(vec![AmoExecutor { amos, reason }])
+        }
+        None if in_hardware && provider.network_amos => Ok(vec![
+            AmoExecutor::new(Amos::Network, "the hardware of every PE carries them out"),
+            AmoExecutor::new(Amos::Software, "the network's own do not work"),
+        ]),
+        None => Ok(vec![AmoExecutor::new(
+            Amos::Software,
+            "not every PE has hardware that carries them out",
+        )]),
+    }
+}
+
+impl AmoExecutor {
+    fn new(amos: Amos, reason: &str) -> AmoExecutor {
+        AmoExecutor {
+            amos,
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// Describes the choice and its reason.
+    pub(in crate::start) fn describe(&self) -> String {
+        let who = match self.amos {
+            Amos::Software => "by the CPU of the target, on-node and off-node alike",
+            Amos::Network => {
+                "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED and of teams split from it by the CPU, in a domain of their own"
+            }
+        };
+        format!("{who} ({})", self.reason)
+    }
+}
+
 /// The trial of a provider.
 struct Trial<'a> {
     provider: &'a Provider,
@@ -302,3 +558,95 @@ impl Failure {
         }
     }
 }
+
+/// The parts of a provider that a PE can use with an executor, or why it can use none.
+pub(in crate::start) type Offer = Result<Vec<String>, String>;
+
+/// A part of a provider that all PEs can use.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::start) struct CommonPart {
+    pub(in crate::start) name: String,
+    /// The indices of the executors of atomic operations with which they can use it.
+    pub(in crate::start) with: Vec<usize>,
+}
+
+/// Returns the parts of a provider that all PEs can use, in the order of PE 0. `offers` has, for
+/// each PE and executor, the parts that the PE can use, or why it can use none.
+///
+/// # Errors
+/// If there is no common part; the reason for each executor.
+pub(in crate::start) fn common_parts(
+    n_executors: usize,
+    offers: &[Vec<Offer>],
+) -> Result<Vec<CommonPart>, String> {
+    let mut common: Vec<CommonPart> = Vec::new();
+    let mut whys = Vec::new();
+    for executor in 0..n_executors {
+        let parts = match parts_with(executor, offers) {
+            Ok(parts) => parts,
+            Err(why) => {
+                whys.push(why);
+                continue;
+            }
+        };
+        for part in parts {
+            match common.iter_mut().find(|known| known.name == *part) {
+                Some(known) => known.with.push(executor),
+                None => common.push(CommonPart {
+                    name: part.clone(),
+                    with: vec![executor],
+                }),
+            }
+        }
+    }
+
+    whys.dedup();
+    if common.is_empty() {
+        Err(whys.join("; "))
+    } else {
+        Ok(common)
+    }
+}
+
+/// Returns the parts that all PEs can use with one executor, in the order of PE 0.
+///
+/// # Errors
+/// If there is none; the reason.
+fn parts_with(executor: usize, offers: &[Vec<Offer>]) -> Result<Vec<&String>, String> {
+    // The parts of each PE, and whether the PE has any.
+    let mut lists: Vec<&[String]> = Vec::new();
+    let mut outcomes: Vec<Result<(), String>> = Vec::new();
+    for offer in offers {
+        match offer.get(executor) {
+            Some(Ok(list)) => {
+                lists.push(list);
+                outcomes.push(Ok(()));
+            }
+            Some(Err(why)) => outcomes.push(Err(why.clone())),
+            None => outcomes.push(Err("it has listed nothing".to_owned())),
+        }
+    }
+    if let Some(why) = complaint(&outcomes) {
+        return Err(why);
+    }
+
+    let first = lists.first().copied().unwrap_or_default();
+    let common: Vec<&String> = first
+        .iter()
+        .filter(|part| lists.iter().all(|list| list.contains(part)))
+        .collect();
+    if !common.is_empty() {
+        return Ok(common);
+    }
+
+    // As complaints, so that PEs with the same list are named together.
+    let described: Vec<Result<(), String>> = lists
+        .iter()
+        .map(|list| Err(format!("it has {}", list.join(", "))))
+        .collect();
+    let described = complaint(&described).unwrap_or_default();
+    Err(format!("the PEs have nothing in common ({described})"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,22 +4,20 @@
 use super::world::{STEPS, Transport, World};
 use crate::build::{Build, OtherBuild};
 use crate::start::agree::{Agreement, require_equal};
-use crate::start::connect::candidates::{Findings, Offer, StepResult, result_of_all};
-use crate::start::connect::negotiation::{Negotiation, Next};
+use crate::start::connect::attempt::{StepResult, result_of_all};
+use crate::start::connect::negotiation::{Findings, Negotiation, Next, Offer};
 use crate::start::error::StartError;
 use crate::start::exchange::{
-    MemoryPlan, are_pages_reserved, decoded, have_one_plan, machine_has_opened,
+    MemoryPlan, StartupRecord, are_pages_reserved, decoded, have_one_plan, machine_has_opened,
     without_reservations,
 };
 use crate::start::identify::Place;
 use crate::start::join::{facts, predefined_members};
-use crate::start::record::StartupRecord;
 use rushmem_bootstrap::Records;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_pe::job::members::Members;
-use rushmem_system::codec::{decode, encode};
+use rushmem_system::codec::encode;
 use rushmem_transport::{Amos, Pe};
-use serde::de::DeserializeOwned;
 
 /// The exchange for which a message is. All members are in the same one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,18 +109,18 @@ impl<'w> Member<'w> {
                 self.agrees()
             }
             Round::Findings => {
-                let findings: Vec<Findings> = data(records)?.iter().cloned().collect();
+                let findings: Vec<Findings> = decoded(records)?.iter().cloned().collect();
                 let providers = self.world.providers(self.me());
                 self.negotiation = Some(Negotiation::new(providers, findings)?);
                 self.tries()
             }
             Round::Parts(_) => {
-                let offers: Vec<Vec<Offer>> = data(records)?.iter().cloned().collect();
+                let offers: Vec<Vec<Offer>> = decoded(records)?.iter().cloned().collect();
                 self.negotiation().listed(&offers)?;
                 self.tries()
             }
             Round::Step(provider, part, amos, step) => {
-                self.hears_step(&data(records)?, provider, part, amos, step)
+                self.hears_step(&decoded(records)?, provider, part, amos, step)
             }
             Round::Meet => unreachable!("who has met all is ready"),
         }
@@ -255,10 +253,4 @@ impl<'w> Member<'w> {
             place,
         }
     }
-}
-
-fn data<T: DeserializeOwned>(records: Records) -> Result<Records<T>, StartError> {
-    records
-        .try_map(|bytes| decode(&bytes))
-        .map_err(|(pe, why)| StartError::Data { pe, why })
 }

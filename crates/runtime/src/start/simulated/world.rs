@@ -2,9 +2,10 @@
 //! that the PEs decide together, what it must be, computed in another way than the start does.
 
 use crate::build::Build;
-use crate::start::connect::candidates::{AmoExecutor, Availability, Findings, Offer, StepResult};
-use crate::start::locality::Cpus;
-use crate::start::record::{OwnValues, StartupRecord};
+use crate::start::connect::attempt::StepResult;
+use crate::start::connect::negotiation::{AmoExecutor, Availability, Findings, Offer};
+use crate::start::exchange::Cpus;
+use crate::start::exchange::{OwnValues, StartupRecord};
 use core::ffi::c_int;
 use fastrand::Rng;
 use rushmem_bootstrap::NodeMap;

@@ -12,7 +12,7 @@ use crate::{
     AmoRequest, Completion, Dest, DestBuf, Endpoint, EndpointUser, Error, Get, OldValue, Pe, Put,
     SignalOrder, Source, StridedBlocks,
 };
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::Waker;
 
 /// One context's endpoint.
@@ -42,13 +42,15 @@ impl<N: Driver> WireEndpoint<N> {
         &self.issuer
     }
 
-    /// Ends a verb whose result is `done`: see [`Issuers::release`](super::Issuers).
-    #[inline]
-    fn release<T>(
+    /// Carries out a verb under the lock of the origin. At the release, the service thread is asked
+    /// to look for what the verb has left unfinished, and tasks are woken if nothing is.
+    #[inline(always)]
+    fn verb<T>(
         &self,
-        origin: MutexGuard<'_, Origin<N::Wire>>,
-        done: Result<T, Error>,
+        carry_out: impl FnOnce(&mut Origin<N::Wire>) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let mut origin = self.issuer.lock();
+        let done = carry_out(&mut origin);
         self.progress.issuers.release(&self.issuer, origin, done)
     }
 
@@ -63,36 +65,26 @@ impl<N: Driver> WireEndpoint<N> {
         // answer is stored any more.
         let fetched = unsafe { DestBuf::new(word, request.width.nbytes()) };
 
-        let mut origin = self.issuer.lock();
-        let done = origin.amo(pe, request, Some(fetched), Completion::Now);
-        self.release(origin, done)?;
+        self.verb(|origin| origin.amo(pe, request, Some(fetched), Completion::Now))?;
         Ok(old)
     }
 }
 
 impl<N: Driver> Endpoint for WireEndpoint<N> {
     fn put(&mut self, pe: Pe, mut put: Put) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.transfer(pe, &mut put);
-        self.release(origin, done)
+        self.verb(|origin| origin.transfer(pe, &mut put))
     }
 
     fn get(&mut self, pe: Pe, mut get: Get) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.transfer(pe, &mut get);
-        self.release(origin, done)
+        self.verb(|origin| origin.transfer(pe, &mut get))
     }
 
     fn put_strided(&mut self, pe: Pe, blocks: StridedBlocks<Source>) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.transfer_strided(pe, blocks);
-        self.release(origin, done)
+        self.verb(|origin| origin.transfer_strided(pe, blocks))
     }
 
     fn get_strided_nbi(&mut self, pe: Pe, blocks: StridedBlocks<Dest>) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.transfer_strided(pe, blocks);
-        self.release(origin, done)
+        self.verb(|origin| origin.transfer_strided(pe, blocks))
     }
 
     fn amo(&mut self, pe: Pe, request: AmoRequest, old: OldValue) -> Result<u64, Error> {
@@ -102,9 +94,8 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
             OldValue::Ignored => None,
         };
 
-        let mut origin = self.issuer.lock();
-        let done = origin.amo(pe, &request, fetched, Completion::AtQuiet);
-        self.release(origin, done).map(|()| 0)
+        self.verb(|origin| origin.amo(pe, &request, fetched, Completion::AtQuiet))
+            .map(|()| 0)
     }
 
     fn put_signal(
@@ -114,9 +105,7 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         signal: AmoRequest,
         order: SignalOrder,
     ) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.put_signal(pe, &mut put, &signal, order);
-        self.release(origin, done)
+        self.verb(|origin| origin.put_signal(pe, &mut put, &signal, order))
     }
 
     fn session(&mut self, is_open: bool) -> Result<(), Error> {
@@ -125,48 +114,34 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         }
         self.in_session = is_open;
 
-        let mut origin = self.issuer.lock();
-        let done = origin.session(is_open);
-        self.release(origin, done)
+        self.verb(|origin| origin.session(is_open))
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.fence();
-        self.release(origin, done)
+        self.verb(|origin| origin.fence())
     }
 
     fn quiet(&mut self) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.quiet();
-        self.release(origin, done)
+        self.verb(|origin| origin.quiet())
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        let mut origin = self.issuer.lock();
-        let done = origin.pe_quiet(pe);
-        self.release(origin, done)
+        self.verb(|origin| origin.pe_quiet(pe))
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
         let polled = self.progress.poll();
-        let mut origin = self.issuer.lock();
-        let done = polled.and_then(|_| origin.is_quiet());
-        self.release(origin, done)
+        self.verb(|origin| polled.and_then(|_| origin.is_quiet()))
     }
 
     fn when_quiet(&mut self, task: &Waker) -> Result<bool, Error> {
         let polled = self.progress.poll();
-        let mut origin = self.issuer.lock();
-        let done = polled.and_then(|_| origin.when_quiet(task));
-        self.release(origin, done)
+        self.verb(|origin| polled.and_then(|_| origin.when_quiet(task)))
     }
 
     fn in_flight(&mut self) -> Result<Vec<(Pe, u64)>, Error> {
         let polled = self.progress.poll();
-        let mut origin = self.issuer.lock();
-        let done = polled.and_then(|_| origin.in_flight_by_pe());
-        self.release(origin, done)
+        self.verb(|origin| polled.and_then(|_| origin.in_flight_by_pe()))
     }
 }
 

@@ -23,7 +23,12 @@ fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     }
 }
 
-const VALUES: [u64; 5] = [0, 1, 0x8000_0000, u64::MAX, 0x0123_4567_89AB_CDEF];
+/// Values of words and operands. What Miri finds depends on none of them.
+const VALUES: &[u64] = if cfg!(miri) {
+    &[0, u64::MAX]
+} else {
+    &[0, 1, 0x8000_0000, u64::MAX, 0x0123_4567_89AB_CDEF]
+};
 
 /// An operation on an integer that has the value `old`.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +45,8 @@ fn cases() -> Vec<Case> {
         if op == AmoOp::AddFloat {
             continue;
         }
-        for old in VALUES {
-            for operand in VALUES {
+        for &old in VALUES {
+            for &operand in VALUES {
                 for condition in [old, !old] {
                     cases.push(Case {
                         op,

@@ -270,21 +270,24 @@ struct LockJob {
 /// Returns jobs of the programs of contended locks of each type, with the network's atomic
 /// operations.
 fn lock_jobs(network: &[(&str, &str)]) -> Vec<LockJob> {
-    let programs = [
-        program!("lock_contended.c"),
-        program!("fortran_lock_contended.F90"),
-        program!("fortran_lock_contended.F90", "-DLOCK_KIND=8"),
-    ];
     let all_nodes = [
-        Nodes::one_for_each_pe(2),
         Nodes::one_for_each_pe(4),
-        Nodes::one_for_each_pe(8),
         Nodes::several("2+2", 4),
+        Nodes::one_for_each_pe(2),
+        Nodes::one_for_each_pe(8),
+    ];
+    let all = all_nodes.len();
+    // Locks of other types differ in the width of the operations alone.
+    let programs = [
+        (program!("lock_contended.c"), 2),
+        (program!("fortran_lock_contended.F90"), 1),
+        (program!("fortran_lock_contended.F90", "-DLOCK_KIND=8"), 1),
     ];
 
     let mut jobs = Vec::new();
-    for program in programs {
-        for Nodes { n, variable } in all_nodes {
+    for (program, few) in programs {
+        let n_nodes = if every_size() { all } else { few };
+        for &Nodes { n, variable } in &all_nodes[..n_nodes] {
             let job = Job::new(&program)
                 .n(n)
                 .envs(&[variable, ("SHMEM_AMOS", "network")])
@@ -326,7 +329,12 @@ fn locks_by_ucx() {
 }
 
 fn locks_by_libfabric() {
-    locks_by(&OFI, &["tcp", "sockets", "shm"]);
+    let others = if every_size() {
+        &["shm", "tcp", "sockets"][..]
+    } else {
+        &["shm"]
+    };
+    locks_by(&OFI, others);
 }
 
 fn locks_by_strict_fabrics() {
@@ -532,6 +540,31 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
     sources
 });
 
+/// Programs of languages, of names and of the numbering of teams, beside those in Fortran. Their
+/// operations are those of the other programs, so `--providers` runs them over TCP alone. `--full`
+/// runs all programs over all networks.
+const OF_INTERFACES: [&str; 14] = [
+    "c11_generics.c",
+    "constants.c",
+    "cxx.cpp",
+    "cxx_generics.cpp",
+    "declared_again.c",
+    "info.c",
+    "max_to_all.c",
+    "shmemx_names.c",
+    "shmemx_split.c",
+    "shmemx_split_strided.c",
+    "split_2d.c",
+    "splits_deep.c",
+    "start_pes.c",
+    "statics_cxx.cpp",
+];
+
+/// Returns true for a program whose operations are those of other programs.
+fn is_of_interfaces(source: &str) -> bool {
+    OF_INTERFACES.contains(&source) || source.starts_with("fortran_")
+}
+
 /// Returns the programs that run in each setting, which has a test with the name of each.
 fn programs() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(String::as_str).chain(GUIDE)
@@ -550,6 +583,8 @@ struct Setting {
     run: fn(&'static str),
     /// Why it is not always used.
     ignored: Option<&'static str>,
+    /// True if it is also for the programs of which [`is_of_interfaces`] is true.
+    is_for_all: bool,
 }
 
 impl Setting {
@@ -558,6 +593,7 @@ impl Setting {
             name,
             run,
             ignored: None,
+            is_for_all: true,
         }
     }
 
@@ -566,6 +602,15 @@ impl Setting {
             name,
             run,
             ignored: Some(why),
+            is_for_all: true,
+        }
+    }
+
+    /// Returns a setting that `--providers` uses for the programs with operations of their own.
+    const fn of_operations(name: &'static str, run: fn(&'static str)) -> Self {
+        Self {
+            is_for_all: false,
+            ..Self::ignored(name, run, PROVIDERS)
         }
     }
 }
@@ -579,9 +624,9 @@ const SETTINGS: [Setting; 13] = [
     Setting::usual("checked", checked),
     Setting::usual("counted", counted),
     Setting::ignored("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
-    Setting::ignored("ucx_sample", |source| UCX.runs_sample(source), PROVIDERS),
-    Setting::ignored("ofi_sample", |source| OFI.runs_sample(source), PROVIDERS),
-    Setting::ignored("strict_sample", strict_sample, PROVIDERS),
+    Setting::of_operations("ucx_sample", |source| UCX.runs_sample(source)),
+    Setting::of_operations("ofi_sample", |source| OFI.runs_sample(source)),
+    Setting::of_operations("strict_sample", strict_sample),
     Setting::ignored("strict_at_every_profile", strict_at_every_profile, FULL),
     Setting::ignored(
         "tcp_at_every_size",
@@ -750,6 +795,9 @@ fn main() -> ExitCode {
     let mut tests = Vec::new();
     for setting in SETTINGS {
         for source in programs() {
+            if is_of_interfaces(source) && !setting.is_for_all {
+                continue;
+            }
             let (name, _) = source.split_once('.').expect("a source has an extension");
             let name = format!("{}::{name}", setting.name);
             let mut test = Test::new(name, move || (setting.run)(source));

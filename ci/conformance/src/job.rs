@@ -1,7 +1,8 @@
 //! Starts the PEs of a case as processes, and checks how they end.
 //!
 //! Three variables adapt the suite to its machine, such as a virtual machine without hardware
-//! support. `RUSHMEM_CONFORMANCE_PES` is the maximum number of PEs of a job.
+//! support. `RUSHMEM_CONFORMANCE_PES` is the maximum number of PEs of a job, which is 3 unless
+//! `RUSHMEM_EVERY_SIZE` is set.
 //! `RUSHMEM_TEST_SLOWDOWN` multiplies the time limits of every test.
 //! `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that starts every second PE: it runs the command in
 //! its arguments on another machine, and forwards standard input in both directions.
@@ -13,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testkit::{Started, patient};
+use testkit::{Started, every_size, patient};
 
 const VARIABLE: &str = "RUSHMEM_CONFORMANCE";
 const PES: &str = "RUSHMEM_CONFORMANCE_PES";
@@ -36,9 +37,14 @@ pub(crate) fn position() -> Option<Position> {
     })
 }
 
+/// The usual maximum number of PEs of a job. Those with a fourth PE would take as long as all others
+/// together, and the simulations of the engine have 2 to 4 PEs.
+const USUAL_PES: u32 = 3;
+
 /// Returns the maximum number of PEs of a job on this machine.
 pub(crate) fn max_pes() -> u32 {
-    number(PES).unwrap_or(u32::MAX)
+    let usual = if every_size() { u32::MAX } else { USUAL_PES };
+    number(PES).unwrap_or(usual)
 }
 
 /// Returns true if all PEs run on this machine.

@@ -1,10 +1,10 @@
 //! The suite that every provider must pass.
 //!
 //! A provider's test calls [`suite`] with the functions that open it. Each case then runs with the
-//! numbers of PEs that it lists, usually 2 to 4. Every PE is a process: the test program starts
-//! itself once per PE. The PEs exchange addresses and synchronize over sockets that they inherit,
-//! never over the transport under test. Cases assert outcomes and order, never times; a job has a
-//! limit that only a hang reaches.
+//! numbers of PEs that it lists, usually 2 and 3, and 4 in `cargo xtask test --full`. Every PE is a
+//! process: the test program starts itself once per PE. The PEs exchange addresses and synchronize
+//! over sockets that they inherit, never over the transport under test. Cases assert outcomes and
+//! order, never times; a job has a limit that only a hang reaches.
 //!
 //! This crate depends on no provider.
 

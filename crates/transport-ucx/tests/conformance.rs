@@ -1,5 +1,6 @@
-//! The conformance suite over each of UCX's transports that needs no special hardware, and over
-//! verbs if there is a NIC.
+//! The conformance suite over UCX's transports that need no special hardware, and over verbs if
+//! there is a NIC. Of those over shared memory only `posix` is tested unless `RUSHMEM_EVERY_SIZE` is
+//! set, as `cargo xtask test --full` does.
 //!
 //! It uses the UCX that the dynamic linker finds; LD_LIBRARY_PATH and UCX_MODULE_DIR select another
 //! one.
@@ -8,7 +9,7 @@ use rushmem_transport::{Amos, Error, Host, Open, Transport};
 use rushmem_transport_ucx::{PROVIDER, Tuning, open};
 use std::process::ExitCode;
 use std::sync::Arc;
-use testkit::{Test, absent};
+use testkit::{Test, absent, every_size};
 
 /// A host on which the user has set SHMEM_UCX_TLS.
 struct Asks(&'static str);
@@ -38,6 +39,15 @@ fn needs_ucx() {
     if let Err(why) = (PROVIDER.available)(&Asks("tcp,self")) {
         absent(why);
     }
+}
+
+/// Ignores the test if UCX is absent, or unless everything is tested. UCX hands messages of these
+/// transports over as those of `posix`; a program of `--providers` in five uses each of them.
+fn needs_full() {
+    if !every_size() {
+        absent("part of `cargo xtask test --full`");
+    }
+    needs_ucx();
 }
 
 /// Ignores the test if UCX cannot carry out atomic operations over TCP: from 1.20 on, it cannot
@@ -105,9 +115,9 @@ macro_rules! over {
 over! {
     tcp "tcp,self" Amos::Software, needs_ucx;
     posix "posix,self" Amos::Software, needs_ucx;
-    sysv "sysv,self" Amos::Software, needs_ucx;
+    sysv "sysv,self" Amos::Software, needs_full;
     // cma only copies between processes; messages need another transport.
-    cma "cma,posix,self" Amos::Software, needs_ucx;
+    cma "cma,posix,self" Amos::Software, needs_full;
     // `Network` is what a user sets whose NICs carry out atomic operations; here UCX's software
     // carries them out.
     network "tcp,self" Amos::Network, needs_atomics;

@@ -4,6 +4,7 @@ mod bare;
 mod docs;
 pub mod first;
 mod fuzz;
+mod kernel_symbols;
 mod ordinary;
 mod sanitizer;
 mod steps;
@@ -170,6 +171,9 @@ pub fn run(flags: TestFlags) -> Result<()> {
         return Ok(());
     }
 
+    if flags.providers {
+        kernel_symbols::hide()?;
+    }
     let workspace = Workspace::open()?;
     let session = TestSession {
         prefix: workspace.target.join(TEST_PREFIX),

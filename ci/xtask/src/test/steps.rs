@@ -303,8 +303,8 @@ pub fn samples(session: &TestSession) -> Result<StepOutcome> {
 pub fn pages(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["pages::", "manual::", "--ignored"];
     if session.tier != Tier::Full {
-        // It takes minutes.
-        arguments.extend(["--skip", "pages::measuring"]);
+        // They take minutes.
+        arguments.extend(["--skip", "pages::measuring", "--skip", "pages::rust"]);
     }
     suites(session, |program| program.is(SHMEM_C, "jobs"))?
         .args(arguments)

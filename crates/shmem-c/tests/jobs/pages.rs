@@ -222,11 +222,12 @@ fn measuring() {
     run("measuring", runs);
 }
 
-/// The library is compiled without optimization, and the result is kept for the next run. The
-/// package of the program is a workspace of its own: otherwise, in a target directory within the
-/// repository, it would be a part of the repository's workspace.
+/// The programs of this page are also examples of the Rust documentation, which `--more` runs; here
+/// they are built as a user's. The library is compiled without optimization, and the result is kept
+/// for the next run. The package of the program is a workspace of its own: otherwise, in a target
+/// directory within the repository, it would be a part of the repository's workspace.
 #[test]
-#[ignore = "part of `cargo xtask test --providers`"]
+#[ignore = "part of `cargo xtask test --full`"]
 fn rust() {
     let text = fs::read_to_string(format!("{ROOT}/docs/rust.md")).expect("a page");
     let program = &blocks(&text, "rust")[0];

@@ -129,7 +129,7 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
 /// same crates.
 pub fn quickly_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let release = Release::build(workspace, &["build"])?;
-    install_release(workspace, &release, prefix, &Toolchain::of_system())
+    install_release(workspace, &release, prefix, &Toolchain::for_tests())
 }
 
 /// Installs what compiles, runs and examines programs under `prefix`, of the profile of the tests:
@@ -140,7 +140,7 @@ pub fn first_into(workspace: &Workspace, prefix: &Path) -> Result<()> {
         workspace,
         release: &Release::build(workspace, &["build"])?,
         prefix: Prefix::new(prefix)?,
-        tools: &Toolchain::of_system(),
+        tools: &Toolchain::for_tests(),
     };
 
     installer.install_core()?;
@@ -438,5 +438,49 @@ impl Installer<'_> {
     fn read(&self, dir: &str, name: &str) -> Result<String> {
         let path = self.workspace.root.join(dir).join(name);
         std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_information_is_put_beside_a_program() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let workspace = Workspace {
+            root: PathBuf::new(),
+            target: PathBuf::new(),
+            packages: Vec::new(),
+        };
+        let installer = Installer {
+            workspace: &workspace,
+            release: &Release(Vec::new()),
+            prefix: Prefix::new(dir.path()).expect("a prefix"),
+            tools: &Toolchain::of_system(),
+        };
+        let source = dir.path().join("program.c");
+        std::fs::write(&source, "int main(void) { return 0; }\n").expect("a file");
+        let program = installer.prefix.add("bin/program").expect("a place");
+        process::run(
+            Command::new("cc")
+                .arg("-g")
+                .arg(source)
+                .arg("-o")
+                .arg(program),
+        )
+        .expect("it compiles");
+
+        installer.strip("bin/program").expect("binutils");
+
+        let sections = |name: &str| {
+            let file = installer.prefix.path(name);
+            process::capture(Command::new("readelf").arg("-SW").arg(file)).expect("binutils")
+        };
+        let own = sections("bin/program");
+        assert!(own.contains(".gnu_debuglink"), "{own}");
+        assert!(!own.contains(".debug_info"), "{own}");
+        let beside = sections("bin/.debug/program.debug");
+        assert!(beside.contains(".debug_info"), "{beside}");
     }
 }

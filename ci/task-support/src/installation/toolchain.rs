@@ -32,6 +32,15 @@ impl Toolchain {
         }
     }
 
+    /// Returns the tools of this machine for an installation that tests use, without debug
+    /// information: gdb and valgrind would read all of it in each of their jobs.
+    pub fn for_tests() -> Toolchain {
+        Toolchain {
+            keeps_debug_information: false,
+            ..Toolchain::of_system()
+        }
+    }
+
     /// Returns a command of binutils.
     pub fn binutil(&self, name: &str) -> Command {
         Command::new(format!("{}{name}", self.binutils))

@@ -201,9 +201,16 @@ impl Drop for ShownWait {
     }
 }
 
-/// Adds to the status a wait that began at `since`, in nanoseconds.
+/// Adds to the status a wait that began at `since`, in nanoseconds, and ends by itself after
+/// `limit`, if it has one.
 #[cold]
-pub fn show(links: &'static Links, since: u64, call: Call, subject: AwaitedObject) -> ShownWait {
+pub fn show(
+    links: &'static Links,
+    since: u64,
+    limit: Option<Duration>,
+    call: Call,
+    subject: AwaitedObject,
+) -> ShownWait {
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let wait = Wait {
         thread,
@@ -212,6 +219,7 @@ pub fn show(links: &'static Links, since: u64, call: Call, subject: AwaitedObjec
         search: None,
         allocated_at: None,
         since,
+        limit: limit.map(|limit| limit.as_nanos() as u64),
         subject,
     };
     change(links, |written| {

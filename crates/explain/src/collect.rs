@@ -177,12 +177,12 @@ impl<M: SharedMemory> Collector<M> {
         }
     }
 
-    /// Returns the waits of these PEs that have lasted at least `limit`.
+    /// Returns the waits of these PEs that have lasted at least `limit`, and may never end.
     pub fn long_waits(&self, pes: &[LocalPe], limit: Duration) -> Vec<WaitId> {
         let mut long = Vec::new();
         for pe in pes {
             let snapshot = self.status_snapshot(pe);
-            let waits = snapshot.waits().filter(|(_, age)| *age >= limit);
+            let waits = snapshot.unlimited_waits().filter(|(_, age)| *age >= limit);
             long.extend(waits.map(|(id, _)| id));
         }
         long

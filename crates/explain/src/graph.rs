@@ -46,6 +46,8 @@ pub enum End {
     YoungWord,
     /// A wait on a word whose value satisfies the comparison by now.
     SatisfiedWord,
+    /// A wait with a limit.
+    Limit,
     /// A wait for operations, a message or other PEs at the exit, where no target is known to be
     /// hindered or missing.
     Network,
@@ -238,6 +240,8 @@ impl<'a> Graph<'a> {
         let mut targets: Vec<u32> = Vec::new();
         let end = match &wait.subject {
             AwaitedObject::Words(words) if words.are_satisfied(values) => End::SatisfiedWord,
+            // It ends by itself, whatever other PEs do.
+            _ if wait.limit.is_some() => End::Limit,
             AwaitedObject::Words(_) if !is_long => End::YoungWord,
             AwaitedObject::Words(_) => {
                 targets.push(awaited.writer);

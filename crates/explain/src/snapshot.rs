@@ -108,10 +108,12 @@ impl PeSnapshot {
         }
     }
 
-    /// Returns the waits of the PE, each with its duration.
-    pub fn waits(&self) -> impl Iterator<Item = (WaitId, Duration)> {
+    /// Returns the waits of the PE that may never end, each with its duration. Those with a limit
+    /// are left out.
+    pub fn unlimited_waits(&self) -> impl Iterator<Item = (WaitId, Duration)> {
         let waits = self.status.iter().flat_map(|status| &status.waits);
-        waits.map(|wait| {
+        let unlimited = waits.filter(|wait| wait.limit.is_none());
+        unlimited.map(|wait| {
             let id = WaitId {
                 pe: self.pe,
                 thread: wait.thread,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the encoding of a status, before each. It changes whenever [`Status`] does: `oshrun`
 /// may read the status of a program that carries the library of another build.
-const VERSION: u8 = 11;
+const VERSION: u8 = 12;
 
 /// The size of the slot of a status in the internal area of a PE, with its header.
 pub const STATUS_BYTES: usize = 4096;
@@ -120,6 +120,8 @@ pub struct Wait {
     pub allocated_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
+    /// The nanoseconds after which the wait ends by itself, if it has a limit.
+    pub limit: Option<u64>,
     /// The object or PEs for which the thread waits.
     pub subject: AwaitedObject,
 }

@@ -87,7 +87,7 @@ impl Job<'_> {
                 Some(outer) if is_operations && outer.is_around(wait) => outer.text += &object,
                 _ => described.push(DescribedWait {
                     wait,
-                    text: format!("in {}{object}", call(wait)),
+                    text: format!("in {}{}{object}", call(wait), limit(wait)),
                 }),
             }
         }
@@ -211,6 +211,14 @@ pub fn call(wait: &Wait) -> String {
     match &wait.called_at {
         Some(location) => format!("{} ({location})", wait.call),
         None => wait.call.clone(),
+    }
+}
+
+/// Returns `, at most 30 s,` for a wait with that limit, and nothing for others.
+fn limit(wait: &Wait) -> String {
+    match wait.limit {
+        Some(limit) => format!(", at most {},", duration(limit)),
+        None => String::new(),
     }
 }
 

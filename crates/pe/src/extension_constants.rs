@@ -24,3 +24,9 @@ pub const SHMEMX_REQ_NULL: usize = 0;
 pub const SHMEMX_MALLOC_NO_BARRIER: c_long = 4;
 /// NVSHMEM and rocSHMEM: flag of shmemx_init_attr: the attributes name the job by a unique id.
 pub const SHMEMX_INIT_WITH_UNIQUEID: c_int = 1;
+/// Rushmem: result of a wait with a limit: it is over.
+pub const SHMEMX_SUCCESS: c_int = 0;
+/// Rushmem: result of a wait with a limit: the limit has passed before it was over.
+pub const SHMEMX_TIMED_OUT: c_int = 1;
+/// Rushmem: there are waits with a limit.
+pub const SHMEMX_HAS_TIMED_WAITS: c_int = 1;

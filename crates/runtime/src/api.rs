@@ -6,6 +6,7 @@ pub mod amo;
 pub(crate) mod cray;
 pub mod ctx;
 pub mod heap;
+pub mod limits;
 pub mod lock;
 pub mod queries;
 pub mod requests;

@@ -34,7 +34,7 @@ mod teams;
 #[cfg(test)]
 mod tests;
 
-pub use api::{amo, ctx, heap, local, lock, requests, rma, signal, team, wait};
+pub use api::{amo, ctx, heap, limits, local, lock, requests, rma, signal, team, wait};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, nonblocking, private, reductions, step};
 pub use diagnosis::crash;

@@ -10,6 +10,7 @@ mod algorithms;
 mod ends;
 mod finalize;
 pub(crate) mod kit;
+mod limits;
 mod locks;
 mod mailboxes;
 mod model;

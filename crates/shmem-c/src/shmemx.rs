@@ -10,4 +10,5 @@ mod rma;
 mod setup;
 mod sync;
 mod team;
+pub(crate) mod timed;
 pub(crate) mod unique_id;

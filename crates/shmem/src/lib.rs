@@ -198,6 +198,6 @@ pub use team::{Team, TeamOptions};
 pub use threads::{Local, Movable, Shared, Threads};
 pub use unique_id::{UniqueId, UniqueIdError};
 pub use values::ReducedValues;
-pub use wait::{Awaited, Cmp, Condition};
+pub use wait::{Awaited, Cmp, Condition, TimedOut};
 pub use wait_set::{Conditions, Values};
 pub use waiting::{Until, block_on};

@@ -10,9 +10,10 @@ use rushmem_runtime::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
 use rushmem_runtime::wait::{self, WaitWord, WordWait};
-use rushmem_runtime::{Call, local, signal};
+use rushmem_runtime::{Call, limits, local, signal};
 use std::fmt;
 use std::task::Waker;
+use std::time::Duration;
 
 /// The comparison of an element with a value (the constants `SHMEM_CMP_`, §9.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +77,6 @@ mod sealed {
         /// The value with which the element is compared.
         type Value: super::WaitWord + bytemuck::Pod + PartialOrd + Send + std::fmt::Debug;
 
-        /// Waits until the element satisfies the comparison, and returns a value that does.
-        ///
-        /// # Safety
-        /// `element` is an aligned element of a symmetric object.
-        unsafe fn wait(call: Call, element: *mut Self, cmp: Cmp, value: Self::Value)
-        -> Self::Value;
-
         /// Returns the value of the element if it satisfies the comparison now.
         ///
         /// # Safety
@@ -110,22 +104,6 @@ macro_rules! words {
     ($($element:ty: $word:ty;)*) => {$(
         impl Waits for $element {
             type Value = $word;
-
-            unsafe fn wait(call: Call, element: *mut Self, cmp: Cmp, value: $word) -> $word {
-                let word = element.cast::<$word>();
-                loop {
-                    // SAFETY: `word` is an aligned element of a symmetric object, as the caller
-                    // promises.
-                    unsafe { wait::wait_until(call, word, cmp.constant(), value) };
-                    // SAFETY: `word` is the same element, of which any bits are a value.
-                    let Plain(now) = unsafe { local::load(word.cast::<Plain<$word>>()) };
-
-                    // The element may have changed since the wait.
-                    if cmp.holds(now, value) {
-                        return now;
-                    }
-                }
-            }
 
             unsafe fn test(
                 call: Call,
@@ -161,11 +139,6 @@ words! {
 impl Waits for Signal {
     type Value = u64;
 
-    unsafe fn wait(call: Call, signal: *mut Signal, cmp: Cmp, value: u64) -> u64 {
-        // SAFETY: `signal` is an aligned signal of a symmetric object, as the caller promises.
-        unsafe { signal::wait_until(call, signal.cast(), cmp.constant(), value) }
-    }
-
     unsafe fn test(call: Call, signal: *mut Signal, cmp: Cmp, value: u64) -> Option<u64> {
         let word = signal.cast::<u64>();
         // SAFETY: `word` is an aligned signal of a symmetric object, as the caller promises.
@@ -186,6 +159,18 @@ impl Waits for Signal {
 }
 
 impl Awaited for Signal {}
+
+/// The limit of [`Shmem::wait_for`] has passed before the condition held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedOut;
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the limit of a wait has passed")
+    }
+}
+
+impl std::error::Error for TimedOut {}
 
 /// A comparison of an element of this PE with a value (§9.11), such as `x.ge(3)`, for
 /// [`Shmem::wait`], [`Shmem::test`] and [`Shmem::until`].
@@ -298,8 +283,17 @@ impl<T: Element> Sym<T> {
 
 impl<T: Awaited> Condition<'_, T> {
     fn wait(self, call: Call) -> T::Value {
+        let word = self.element.as_ptr().cast();
         // SAFETY: a `Sym` is an aligned element of a symmetric object.
-        unsafe { T::wait(call, self.element.as_ptr(), self.cmp, self.value) }
+        unsafe { wait::wait_for(call, word, self.cmp.constant(), self.value) }
+    }
+
+    fn wait_within(self, call: Call, limit: Option<Duration>) -> Result<T::Value, TimedOut> {
+        let word = self.element.as_ptr().cast();
+        let cmp = self.cmp.constant();
+        // SAFETY: a `Sym` is an aligned element of a symmetric object.
+        let waited = unsafe { wait::wait_until_within(call, word, cmp, self.value, limit) };
+        waited.map_err(|limits::TimedOut| TimedOut)
     }
 
     pub(crate) fn test(self, call: Call) -> Option<T::Value> {
@@ -334,6 +328,40 @@ impl<C: Threads> Shmem<C> {
     #[doc(alias = "wait_until")]
     pub fn wait<T: Awaited>(&self, condition: Condition<'_, T>) -> T::Value {
         condition.wait(call!("wait"))
+    }
+
+    /// Waits as [`wait`](Shmem::wait) does, but for `limit` at the longest
+    /// (`shmemx_wait_until_timed`, an extension). A limit of 0 tests the condition once. A limit of
+    /// more than 30 years is none.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// # use std::time::Duration;
+    /// let flag = shmem.boxed(0u32);
+    /// let limit = Duration::from_millis(1);
+    /// assert_eq!(shmem.wait_for(flag.ge(3), limit), Err(shmem::TimedOut));
+    /// # shmem.barrier_all();
+    /// flag.on(shmem.next()).write(3);
+    /// let value = loop {
+    ///     match shmem.wait_for(flag.ge(3), limit) {
+    ///         Ok(value) => break value,
+    ///         Err(_) => println!("PE {} still waits", shmem.my_pe()),
+    ///     }
+    /// };
+    /// assert_eq!(value, 3);
+    /// ```
+    ///
+    /// # Errors
+    /// When the limit has passed. Nothing has changed then, and the wait may be repeated. A value
+    /// that has come by then is seen.
+    #[doc(alias = "shmemx_wait_until_timed")]
+    #[doc(alias = "shmemx_signal_wait_until_timed")]
+    pub fn wait_for<T: Awaited>(
+        &self,
+        condition: Condition<'_, T>,
+        limit: Duration,
+    ) -> Result<T::Value, TimedOut> {
+        condition.wait_within(call!("wait_for"), limits::of_duration(limit))
     }
 
     /// Returns the value of the element if the condition holds now (`shmem_test`, §9.11.8).

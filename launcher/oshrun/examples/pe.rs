@@ -218,6 +218,7 @@ impl Pe {
             called_at: None,
             search: None,
             allocated_at: None,
+            limit: None,
             since,
             subject: AwaitedObject::Collective(subject),
         };

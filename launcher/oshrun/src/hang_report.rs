@@ -255,7 +255,7 @@ impl Explainer {
         let waits: HashMap<WaitId, Duration> = collection
             .snapshots
             .values()
-            .flat_map(PeSnapshot::waits)
+            .flat_map(PeSnapshot::unlimited_waits)
             .collect();
         let has_new = |limit: Duration| {
             waits

@@ -9,11 +9,14 @@
 
 use crate::access::contexts::Context;
 use crate::access::endpoints::{Endpoints, endpoints};
-use crate::links::Links;
+use crate::links::{self, Links};
 use crate::net::network::{self, Network};
 use crate::net::polls;
 use crate::observers::{self, Action, Event};
+use crate::status::WaitDescription;
+use crate::sync::waits;
 use core::ffi::c_int;
+use rushmem_explain::status::{AwaitedObject, MAX_LISTED};
 use rushmem_pe::call::Call;
 use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
@@ -21,6 +24,7 @@ use rushmem_pe::memory::address::{self, ExistingPe, PeNumber as _};
 use rushmem_pe::memory::visibility::{complete, release};
 use rushmem_transport::{Endpoint, Error};
 use std::task::Waker;
+use std::time::Duration;
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the earlier puts, AMOs and stores on the
 /// context before its later ones, at each PE separately.
@@ -69,6 +73,56 @@ fn order_network(call: Call, ctx: ContextHandle) {
 pub fn quiet<C: Context>(call: Call, ctx: C) {
     polls::count_call();
     complete_issued(network::of_process(), endpoints(), call, ctx, false);
+}
+
+/// `shmemx_quiet_timed`, `shmemx_ctx_quiet_timed`: performs a [`quiet`] for `limit` at the longest,
+/// if there is one. Returns false if operations are not complete then.
+pub fn quiet_within<C: Context>(call: Call, ctx: C, limit: Option<Duration>) -> bool {
+    if limit.is_none() {
+        quiet(call, ctx);
+        return true;
+    }
+    polls::count_call();
+    let observed = observers::call(|| event(call, ctx, Action::Quiet { is_part: false }));
+
+    let is_quiet = !ctx.is_valid(call) || wait_for_quiet(call, ctx.handle(), limit);
+    complete();
+
+    // The end of the event would tell observers of a quiet.
+    if !is_quiet && let Some(observed) = observed {
+        observed.cancel();
+    }
+    is_quiet
+}
+
+/// Waits until all operations of the network on a context are complete, for `limit` at the longest.
+/// Returns false if some are not. Other threads may use the context while this one yields or
+/// sleeps.
+#[cold]
+fn wait_for_quiet(call: Call, ctx: ContextHandle, limit: Option<Duration>) -> bool {
+    let links = links::require(call);
+    if !links.network.is_open() {
+        return true;
+    }
+
+    let describe = || {
+        let in_flight = links.endpoints.in_flight().unwrap_or_default();
+        WaitDescription {
+            call,
+            subject: AwaitedObject::Operations {
+                peers: in_flight.keys().take(MAX_LISTED).map(|pe| pe.0).collect(),
+            },
+        }
+    };
+    waits::until_asked_within(
+        links,
+        limit,
+        &describe,
+        &mut || match links.endpoints.used(call, ctx) {
+            Some(mut endpoint) => network::or_fail(call, endpoint.is_quiet()),
+            None => true,
+        },
+    )
 }
 
 /// Performs a quiet of a PE as a part of another call.
@@ -150,9 +204,9 @@ fn is_quiet<C: Context>(
 /// context, may be reused. Over a network the puts also complete remotely, which is more than
 /// required.
 pub fn local_complete(call: Call) {
-    job::require(call);
-    if network::is_open() {
-        endpoints().complete(call);
+    let links = links::require(call);
+    if links.network.is_open() {
+        links.endpoints.complete(call);
     }
 }
 

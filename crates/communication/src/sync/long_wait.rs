@@ -32,6 +32,8 @@ pub struct LongWait<A> {
     has_slept: bool,
     /// When the wait began: the time of the first read of the clock.
     since: Option<u64>,
+    /// How long the wait lasts at most. It then never counts as one that cannot end.
+    limit: Option<Duration>,
     shown: Option<ShownWait>,
     is_located: bool,
     /// The time at which operations were last found in flight; `None` if there were none.
@@ -68,11 +70,27 @@ impl<A: Awaited> LongWait<A> {
             awaited,
             has_slept: false,
             since: None,
+            limit: None,
             shown: None,
             is_located: false,
             in_flight_at: None,
             peers: PeerCheck::default(),
         }
+    }
+
+    /// Limits the time from the first read of the clock on.
+    pub(crate) fn with_limit(self, limit: Option<Duration>) -> LongWait<A> {
+        LongWait { limit, ..self }
+    }
+
+    /// Reads the clock, and returns the time until the limit of the wait.
+    pub(crate) fn time_left(&mut self) -> Duration {
+        let limit = self.limit.unwrap_or(Duration::MAX);
+        if self.since.is_none() {
+            self.since = Some(nanoseconds());
+            return limit;
+        }
+        limit.saturating_sub(self.lasted())
     }
 
     /// Returns the time since the clock was first read.
@@ -104,6 +122,9 @@ impl<A: Awaited> LongWait<A> {
             self.look_at_network();
         }
 
+        if self.limit.is_some() {
+            return;
+        }
         let has_checked_peers = self.peers.check(self.links, || self.awaited.describe());
         if has_checked_peers {
             // The check may have waited for the network, and the end of that wait removes the
@@ -156,20 +177,27 @@ impl<A: Awaited> LongWait<A> {
         } else {
             PERIOD
         };
+        let at_most = match self.limit {
+            Some(_) => rest.min(self.time_left()),
+            None => rest,
+        };
         // `LONG` and `PERIOD` are shorter than a second.
-        let limit = Timespec {
+        let at_most = Timespec {
             tv_sec: 0,
-            tv_nsec: rest.subsec_nanos().into(),
+            tv_nsec: at_most.subsec_nanos().into(),
         };
 
         // An interrupted sleep is no error: the caller checks again.
-        let slept = futex::wait(word, futex::Flags::empty(), value, Some(&limit));
+        let slept = futex::wait(word, futex::Flags::empty(), value, Some(&at_most));
         if slept == Err(Errno::TIMEDOUT) && self.shown.is_none() {
             // If the clock was not read before the sleep, that was the first one, and has lasted
             // for `LONG`.
             self.since
                 .get_or_insert_with(|| nanoseconds() - LONG.as_nanos() as u64);
-            self.show();
+            // The limit of the wait may have ended the sleep sooner.
+            if self.lasted() >= LONG {
+                self.show();
+            }
         }
     }
 
@@ -177,7 +205,8 @@ impl<A: Awaited> LongWait<A> {
         if self.shown.is_none() {
             let since = self.since.unwrap_or_else(nanoseconds);
             let WaitDescription { call, subject } = self.awaited.describe();
-            self.shown = Some(status::show(self.links, since, call, subject));
+            let shown = status::show(self.links, since, self.limit, call, subject);
+            self.shown = Some(shown);
         }
         self.look_at_network();
     }

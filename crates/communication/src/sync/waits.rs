@@ -55,15 +55,57 @@ pub fn until_seen(
     }
 }
 
+/// Waits as [`until_seen`] does, but for `limit` at the longest, if there is one. Returns false if
+/// `ready` was still false then. Makes progress on the network also with a limit of 0.
+pub fn until_seen_within(
+    links: &'static Links,
+    limit: Option<Duration>,
+    describe: &dyn Fn() -> WaitDescription,
+    ready: &mut dyn FnMut() -> bool,
+) -> bool {
+    until_within(links, limit, seen_sleep(links), describe, ready)
+}
+
+/// Waits as [`until_seen_within`] does. `ready` may use the network, so it is called at short
+/// intervals and never in the middle of a sleep.
+pub fn until_asked_within(
+    links: &'static Links,
+    limit: Option<Duration>,
+    describe: &dyn Fn() -> WaitDescription,
+    ready: &mut dyn FnMut() -> bool,
+) -> bool {
+    until_within(links, limit, Sleep::Nap, describe, ready)
+}
+
 /// Waits until another thread of this PE, which may need the CPU meanwhile, has set `word` to
-/// another value than 0. `describe` says what the thread waits for; it is called if the wait is
-/// long.
-pub fn until_set(links: &'static Links, word: &AtomicU32, describe: impl Fn() -> WaitDescription) {
-    wait(links, Sleep::OnWord(word), describe, || {
+/// another value than 0, for `limit` at the longest, if there is one. Returns false if the word was
+/// still 0 then. `describe` says what the thread waits for; it is called if the wait is long.
+pub fn until_set(
+    links: &'static Links,
+    limit: Option<Duration>,
+    word: &AtomicU32,
+    describe: impl Fn() -> WaitDescription,
+) -> bool {
+    until_within(links, limit, Sleep::OnWord(word), &describe, &mut || {
         // Acquire: the other thread has set the word, with release order, after all else that this
         // one waits for.
         word.load(Ordering::Acquire) != 0
-    });
+    })
+}
+
+/// Waits with a limit, if there is one. Not generic: such waits are rare, and of many types.
+#[inline(never)]
+fn until_within(
+    links: &'static Links,
+    limit: Option<Duration>,
+    sleep: Sleep<'_>,
+    describe: &dyn Fn() -> WaitDescription,
+    ready: &mut dyn FnMut() -> bool,
+) -> bool {
+    if limit == Some(Duration::ZERO) {
+        return test(links, ready);
+    }
+    ready() || wait_within(links, limit, sleep, describe, ready)
 }
 
 /// Calls `ready` again and again for some microseconds, and returns true as soon as it does. If PEs
@@ -207,8 +249,22 @@ fn wait(
     links: &'static Links,
     sleep: Sleep<'_>,
     describe: impl Fn() -> WaitDescription,
-    mut ready: impl FnMut() -> bool,
+    ready: impl FnMut() -> bool,
 ) {
+    wait_within(links, None, sleep, describe, ready);
+}
+
+/// Performs [`wait`] for `limit` at the longest, if there is one. Returns the last result of
+/// `ready`. The limit counts from the first read of the clock, which is made when the thread first
+/// yields, sleeps or serves a peer: a wait that is over before that reads none.
+#[inline(always)]
+fn wait_within(
+    links: &'static Links,
+    limit: Option<Duration>,
+    sleep: Sleep<'_>,
+    describe: impl Fn() -> WaitDescription,
+    mut ready: impl FnMut() -> bool,
+) -> bool {
     let is_on_word = matches!(sleep, Sleep::OnWord(_));
     let polled = if is_on_word {
         Polled::Words
@@ -220,7 +276,7 @@ fn wait(
     // The thread that sets the word, or the program, needs the CPU.
     let another_needs_cpu = is_on_word || is_in_background();
     let mut backoff = Backoff::new(polled, links.job.is_oversubscribed || another_needs_cpu);
-    let mut sleeper = Sleeper::new(links, sleep, describe);
+    let mut sleeper = Sleeper::new(links, sleep, limit, describe);
 
     // `ready` may take a message, so it is not called again once it has returned true.
     let mut is_over = false;
@@ -231,12 +287,24 @@ fn wait(
 
     let mut worked = poll();
     while !ready() {
-        worked = match backoff.pause(worked) {
+        let pause = backoff.pause(worked);
+
+        // A peer that asks without pause keeps the thread from yielding.
+        let reads_clock = limit.is_some() && (worked || pause != Pause::Spin);
+        if reads_clock && sleeper.time_left().is_zero() {
+            // What has come by the limit is seen.
+            poll();
+            ready();
+            break;
+        }
+
+        worked = match pause {
             Pause::Spin | Pause::Yield => poll(),
             Pause::Sleep => sleeper.sleep(backoff.since_first_sleep(), &mut ready),
         };
     }
     sleeper.end(&backoff);
+    is_over
 }
 
 /// The sleeps of a waiting thread.
@@ -244,21 +312,35 @@ struct Sleeper<'a, D> {
     links: &'static Links,
     sleep: Sleep<'a>,
     wait: LongWait<D>,
+    /// The time until the limit of the wait, as it was last computed.
+    left: Duration,
     /// The thread counts as one that waits while it may sleep in the network.
     _counted: Option<WaitingThread>,
     has_slept: bool,
 }
 
 impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
-    fn new(links: &'static Links, sleep: Sleep<'a>, describe: D) -> Sleeper<'a, D> {
+    fn new(
+        links: &'static Links,
+        sleep: Sleep<'a>,
+        limit: Option<Duration>,
+        describe: D,
+    ) -> Sleeper<'a, D> {
         let is_in_network = matches!(sleep, Sleep::InNetwork { .. });
         Sleeper {
             sleep,
             links,
-            wait: LongWait::new(links, describe),
+            wait: LongWait::new(links, describe).with_limit(limit),
+            left: Duration::MAX,
             _counted: is_in_network.then(WaitingThread::count),
             has_slept: false,
         }
+    }
+
+    /// Returns the time until the limit of the wait, beyond which no sleep lasts.
+    fn time_left(&mut self) -> Duration {
+        self.left = self.wait.time_left();
+        self.left
     }
 
     /// Sleeps until `ready` may return true. `lasted` is the time since the first sleep. Returns
@@ -290,14 +372,13 @@ impl<'a, D: Fn() -> WaitDescription> Sleeper<'a, D> {
                 if ready() {
                     return false;
                 }
-                self.links.network.wait(
-                    sleep_time(self.links.network, lasted, at_most),
-                    &awaited,
-                    ready,
-                )
+                let time = sleep_time(self.links.network, lasted, at_most);
+                self.links
+                    .network
+                    .wait(time.min(self.left), &awaited, ready)
             }
             Sleep::Nap => {
-                std::thread::sleep(NAP);
+                std::thread::sleep(NAP.min(self.left));
                 wait.check();
                 false
             }

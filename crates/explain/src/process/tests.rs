@@ -128,6 +128,7 @@ fn waiting_in(pid: u32, threads: Vec<u32>) -> Status {
         called_at: None,
         search: None,
         allocated_at: None,
+        limit: None,
         since: 0,
         subject: AwaitedObject::Exit,
     };

@@ -48,6 +48,7 @@ fn open_waits(graph: &Graph, described: &mut DescribedPes) -> Vec<Cause> {
         End::Word,
         End::YoungWord,
         End::SatisfiedWord,
+        End::Limit,
         End::Network,
         End::Lock,
     ] {
@@ -128,6 +129,7 @@ fn how_waits_end(graph: &Graph, end: End, pes: &[u32]) -> Vec<String> {
                 "They are about to continue.",
             )]
         }
+        End::Limit => Vec::new(),
         End::Network => vec![
             "No target is known to be stopped or lost: the network is slow or loses data.".into(),
         ],

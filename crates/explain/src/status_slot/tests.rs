@@ -47,6 +47,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
         }),
         allocated_at: Some("ring.c:5 in main".into()),
         since: u64::MAX,
+        limit: Some(u64::MAX),
         subject: AwaitedObject::Words(Words {
             words: (0..nwords).map(word).collect(),
             more: 1,

@@ -54,6 +54,25 @@ fn a_pe_computes_for_an_hour() {
     );
 }
 
+/// Without the limit it would be a deadlock.
+#[test]
+fn a_wait_with_a_limit_ends() {
+    let job = |n| {
+        TestJob::new(n)
+            .barrier_all((0..n).filter(|pe| *pe != 3))
+            .wait_until(3, 7)
+            .limit(3, 40)
+    };
+    check(
+        job,
+        "PE 3 has waited 31 s in shmem_long_wait_until, at most 40 s, on flag[2] >= 8, which is 7.",
+    );
+
+    let snapshots = &job(4).0;
+    let n_unlimited = |pe: usize| snapshots[pe].unlimited_waits().count();
+    assert_eq!((n_unlimited(2), n_unlimited(3)), (1, 0));
+}
+
 #[test]
 fn a_consumer_waits_for_a_producer_that_computes() {
     let job = |n| {

@@ -68,6 +68,7 @@ impl TestJob {
                 called_at: None,
                 search: None,
                 allocated_at: None,
+                limit: None,
                 since,
                 subject: subject(pe),
             });
@@ -91,6 +92,15 @@ impl TestJob {
             name: "flag[2]".into(),
         });
         job
+    }
+
+    /// Sets the limit of the waits of a PE, in seconds.
+    pub fn limit(mut self, pe: u32, seconds: u64) -> TestJob {
+        let status = self.0[pe as usize].status.as_mut().expect("a status");
+        for wait in &mut status.waits {
+            wait.limit = Some(seconds * SECOND);
+        }
+        self
     }
 
     /// Adds a write of a PE to the word of [`word`] on another PE, made `seconds` ago.

@@ -1,5 +1,6 @@
 //! Tests of the requests of non-blocking collectives, and waits for them (an extension).
 
+use crate::api::limits::TimedOut;
 use crate::coll::requests::Request;
 use crate::own_pe::{self, Caller};
 use rushmem_pe::call::fail;
@@ -9,6 +10,7 @@ use rushmem_pe::job::handle::RequestHandle;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 /// `shmemx_req_test`: returns the result of a complete request and forgets the request; `None` if
 /// the request is not complete. Returns `Some(0)` for `SHMEMX_REQ_NULL`.
@@ -50,9 +52,29 @@ pub fn wait(caller: impl Caller, handle: RequestHandle) -> usize {
     let Some(request) = find(caller, handle) else {
         return 0;
     };
-    let result = request.wait();
-    request.forget();
-    result
+    request.wait();
+    request.finish()
+}
+
+/// `shmemx_req_wait_timed`: does what [`wait`] does, but waits for `limit` at the longest, if there
+/// is one.
+///
+/// # Errors
+/// When the limit has passed. The request stays, and the collective goes on.
+pub fn wait_within(
+    caller: impl Caller,
+    handle: RequestHandle,
+    limit: Option<Duration>,
+) -> Result<usize, TimedOut> {
+    let Some(request) = find(caller, handle) else {
+        return Ok(0);
+    };
+    if !request.wait_within(limit) {
+        // The thread that carries the request out may need the CPU.
+        std::thread::yield_now();
+        return Err(TimedOut);
+    }
+    Ok(request.finish())
 }
 
 /// Completes and forgets all requests, of any team, with an array that begins in this range of

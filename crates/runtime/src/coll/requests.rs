@@ -397,10 +397,16 @@ impl Request {
         drop(lock(&self.observed).take());
     }
 
-    /// Waits until the collective is complete, and returns its result. The status of the waiting
-    /// thread shows the same call as the status of the thread that carries the collective out, so
-    /// that a hang report sees all members in one collective.
-    pub(crate) fn wait(&self) -> usize {
+    /// Waits until the collective is complete.
+    pub(crate) fn wait(&self) {
+        self.wait_within(None);
+    }
+
+    /// Waits until the collective is complete, for `limit` at the longest, if there is one. Returns
+    /// false if it is not complete. The status of the waiting thread shows the same call as the
+    /// status of the thread that carries the collective out, so that a hang report sees all members
+    /// in one collective.
+    pub(crate) fn wait_within(&self, limit: Option<Duration>) -> bool {
         let describe = || {
             let entry = CollectiveCall {
                 call: self.call,
@@ -410,7 +416,6 @@ impl Request {
             };
             entry.describe(None)
         };
-        waits::until_set(self.requests.links, &self.done, describe);
-        self.result.load(Ordering::Relaxed)
+        waits::until_set(self.requests.links, limit, &self.done, describe)
     }
 }

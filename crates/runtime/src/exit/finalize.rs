@@ -110,7 +110,7 @@ pub(crate) fn synchronize(pe: &'static OwnPe) {
 fn close_network(links: &'static Links, call: Call) {
     links.endpoints.complete(call);
 
-    let waits = status::show(links, nanoseconds(), call, AwaitedObject::Exit);
+    let waits = status::show(links, nanoseconds(), None, call, AwaitedObject::Exit);
     if let Err(error) = links.job.session().barrier() {
         fail!(call, "{error}");
     }

@@ -97,7 +97,13 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
 
 /// Adds to the status that this PE waits at its exit.
 pub(super) fn show_exit(links: &'static Links) -> ShownWait {
-    status::show(links, nanoseconds(), call!("exit"), AwaitedObject::Leaving)
+    status::show(
+        links,
+        nanoseconds(),
+        None,
+        call!("exit"),
+        AwaitedObject::Leaving,
+    )
 }
 
 /// Returns true if every PE reaches its exit with status 0 and without finalize within [`LIMIT`].

@@ -3,8 +3,8 @@
 //! `symbols-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
 //! functions, in which TYPE stands for the element type. `shmemx.csv` lists families of extensions.
 //! If such a family is `like` one of the standard, it has the prototype of that family, followed by
-//! the further parameters `args`, and its types, unless the record lists others. Otherwise the
-//! record has the whole prototype, and may have types.
+//! the further parameters `args`, and its types, unless the record lists others, or another type of
+//! the result. Otherwise the record has the whole prototype, and may have types.
 
 use std::collections::HashMap;
 
@@ -297,6 +297,11 @@ impl<'a> Extension<'a> {
             pattern.args += &format!(", {}", self.args);
             parameters.extend(split_parameters(self.args).map(str::to_owned));
         }
+        let mut returns = of.returns.clone();
+        if !self.returns.is_empty() {
+            pattern.returns = self.returns.to_owned();
+            returns = pattern.returns.clone();
+        }
         CFunction {
             symbol: self.symbol(&of.type_name),
             family: self.family.to_owned(),
@@ -306,6 +311,7 @@ impl<'a> Extension<'a> {
             generic: self.generic(of, self.generic_suffix().unwrap_or_default()),
             pattern,
             parameters,
+            returns,
             ..of.clone()
         }
     }

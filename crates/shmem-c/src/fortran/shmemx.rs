@@ -1,5 +1,6 @@
 //! Extensions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of blocks
-//! of different sizes, Sandia's clock, the initialization by a unique id, and the use of the heap.
+//! of different sizes, Sandia's clock, the initialization by a unique id, the use of the heap, and
+//! waits with a limit.
 
 use core::ffi::c_int;
 
@@ -7,11 +8,14 @@ use rushmem_providers::ALL;
 use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::constants::SHMEM_THREAD_SINGLE;
+use rushmem_runtime::limits::of_seconds;
 use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
-use rushmem_runtime::{Call, TeamHandle, also_flush, heap, team, time};
+use rushmem_runtime::wait::wait_until_within;
+use rushmem_runtime::{Call, DefaultContext, TeamHandle, also_flush, heap, team, time};
 
 use super::export::In;
 use super::setup::flush_units;
+use crate::shmemx::timed;
 
 fortran! {
     [shmemx_team_split_strided](
@@ -81,7 +85,26 @@ fortran! {
         largest_free.write_unaligned(info.largest_free);
     };
 
+    [shmemx_quiet_timed](seconds: In<f64>) -> c_int
+        = |call| timed::quiet(call, DefaultContext, seconds);
+
     [shmemx_wtime]() -> f64 = |_call| time::wtime();
+}
+
+macro_rules! waits {
+    ($([$name:ident] $t:ty;)+) => {
+        fortran! {$(
+            [$name](ivar: *mut $t, cmp: In<c_int>, cmp_value: In<$t>, seconds: In<f64>) -> c_int
+                = |call| {
+                    let limit = of_seconds(call, seconds);
+                    timed::done(wait_until_within(call, ivar, cmp, cmp_value, limit))
+                };
+        )+}
+    };
+}
+waits! {
+    [shmemx_int4_wait_until_timed] i32;
+    [shmemx_int8_wait_until_timed] i64;
 }
 
 /// Ends the job unless a CHARACTER of this length has room for a unique id.

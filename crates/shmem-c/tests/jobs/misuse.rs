@@ -186,6 +186,13 @@ fn memory_that_is_not_allocated() {
 }
 
 #[test]
+fn a_limit_that_is_no_number() {
+    assert_eq!(misuse("limit_is_no_number").code(), 98);
+    checked_misuse("limit_is_no_number")
+        .assert_fails(&["PE", "shmemx_int_wait_until_timed: argument seconds is NaN"]);
+}
+
+#[test]
 fn a_block_beside_a_damaged_part_of_the_heap() {
     misuse("free_damaged").assert_fails(&[
         "PE",

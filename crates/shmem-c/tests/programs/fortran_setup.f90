@@ -6,6 +6,9 @@ program fortran_setup
   integer :: me, n, failures
   integer :: my_pe, num_pes
   double precision :: shmemx_wtime, earlier
+  integer, external :: shmemx_int4_wait_until_timed, shmemx_int8_wait_until_timed, shmemx_quiet_timed
+  integer(4), save :: int4 = 0
+  integer(8), save :: int8 = 0
   integer :: major, minor, pe, here(4), there(4), on_stack
   character(len=shmem_max_name_len) :: name
   character(len=300) :: long_name
@@ -53,6 +56,11 @@ program fortran_setup
   call shmem_set_cache_line_inv(here)
   call shmem_udcflush_line(here)
   earlier = shmemx_wtime()
+  call check(shmemx_int4_wait_until_timed(int4, SHMEM_CMP_EQ, 1, 1d-3) == 1, 0, "SHMEMX_INT4_WAIT_UNTIL_TIMED times out")
+  call check(shmemx_wtime() - earlier >= 1d-3, 0, "SHMEMX_INT4_WAIT_UNTIL_TIMED ends too early")
+  call check(shmemx_int4_wait_until_timed(int4, SHMEM_CMP_EQ, 0, -1d0) == 0, 0, "SHMEMX_INT4_WAIT_UNTIL_TIMED ends")
+  call check(shmemx_int8_wait_until_timed(int8, SHMEM_CMP_NE, 0_8, 0d0) == 1, 0, "SHMEMX_INT8_WAIT_UNTIL_TIMED times out")
+  call check(shmemx_quiet_timed(1d0) == 0, 0, "SHMEMX_QUIET_TIMED")
   call check(earlier > 0 .and. shmemx_wtime() >= earlier, 0, "SHMEMX_WTIME goes forward")
 
   call return_block(here_at)

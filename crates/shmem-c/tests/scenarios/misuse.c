@@ -217,6 +217,8 @@ static int collective(const char *how, int *heap) {
         destroyed_team_ctx(heap);
     else if (is(how, "finalize_holding"))
         finalize_holding((long *)heap);
+    else if (is(how, "limit_is_no_number"))
+        shmemx_int_wait_until_timed(heap, SHMEM_CMP_EQ, *heap, strtod("nan", NULL));
     else if (checked(how, heap))
         return 1;
     else

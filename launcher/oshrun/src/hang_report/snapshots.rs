@@ -166,7 +166,7 @@ pub fn is_outside(snapshot: &PeSnapshot) -> bool {
 }
 
 fn waits_long(snapshot: &PeSnapshot) -> bool {
-    snapshot.waits().any(|(_, age)| age >= LONG_WAIT)
+    snapshot.unlimited_waits().any(|(_, age)| age >= LONG_WAIT)
 }
 
 /// Returns true if a debugger is attached to the process, so that another one cannot be.

@@ -74,11 +74,13 @@ struct Guards {
 // the contract of `new`, on whatever thread it is used.
 unsafe impl Send for Allocator {}
 
-/// The reason why a block cannot be freed or reallocated.
+/// The reason why a block cannot be freed, reallocated or released.
 #[derive(Debug)]
 pub enum Unusable {
     /// The pointer is not the start of an allocated block.
     NotABlockStart,
+    /// This PE has released the block by this routine.
+    Released(Block, &'static str),
     /// A store beyond the end of a block has changed dlmalloc's data beside this block.
     Damaged(Block),
 }
@@ -192,6 +194,7 @@ impl Allocator {
             front: guards.front,
             number,
             allocated_by: routine,
+            released_by: None,
         });
         Some(start)
     }
@@ -353,6 +356,38 @@ impl Allocator {
         // is freed once.
         self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });
         Ok(block.nbytes)
+    }
+
+    /// Records that this PE has released a block by `routine`. The block stays allocated.
+    ///
+    /// # Errors
+    /// When `block` is not the start of a block, or was released before.
+    pub fn release(&mut self, routine: &'static str, block: *mut u8) -> Result<(), Unusable> {
+        self.require_unreleased(block)?;
+        let block = self.blocks.at_mut(block.addr());
+        block.ok_or(Unusable::NotABlockStart)?.released_by = Some(routine);
+        Ok(())
+    }
+
+    /// Checks that this PE has not released the block that starts at an address, if there is one.
+    ///
+    /// # Errors
+    /// When it has.
+    pub fn require_unreleased(&self, block: *const u8) -> Result<(), Unusable> {
+        if let Some(block) = self.blocks.at(block.addr())
+            && let Some(released_by) = block.released_by
+        {
+            return Err(Unusable::Released(block.clone(), released_by));
+        }
+        Ok(())
+    }
+
+    /// Returns the addresses of all blocks, in the order of addresses, and whether this PE has
+    /// released them. All PEs have the same blocks in the same order.
+    pub fn releases(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
+        self.blocks
+            .from(0)
+            .map(|block| (block.start.addr()..block.end(), block.released_by.is_some()))
     }
 
     /// Returns the block that starts at an address. dlmalloc must not follow what a store beyond

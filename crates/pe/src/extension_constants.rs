@@ -30,3 +30,5 @@ pub const SHMEMX_SUCCESS: c_int = 0;
 pub const SHMEMX_TIMED_OUT: c_int = 1;
 /// Rushmem: there are waits with a limit.
 pub const SHMEMX_HAS_TIMED_WAITS: c_int = 1;
+/// Rushmem: there are shmemx_release and shmemx_reclaim.
+pub const SHMEMX_HAS_RELEASE: c_int = 1;

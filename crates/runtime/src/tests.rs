@@ -15,6 +15,7 @@ mod locks;
 mod mailboxes;
 mod model;
 mod programs;
+mod releases;
 mod requests;
 mod teams;
 mod threads;

@@ -1,4 +1,4 @@
-//! The steps that all PEs must take together for memory to be safe: to free the objects that were
+//! The steps that all PEs must take together for memory to be safe: to free the objects that all have
 //! dropped, to allocate an object, and to finalize.
 //!
 //! If one PE had freed an object that another PE can still name, the other PE could write into the
@@ -31,12 +31,8 @@ pub(crate) enum AgreementStep {
         /// A digest of the type and the number of the elements.
         digest: u64,
     },
-    /// Frees the blocks that were dropped since the last allocation.
-    Free {
-        n_blocks: u64,
-        /// A digest of the offsets of the blocks in the heap.
-        digest: u64,
-    },
+    /// Frees the blocks that all PEs have dropped.
+    Reclaim,
     /// Finalizes the library.
     Finalize {
         /// The number of initializations that were not finalized yet.
@@ -76,7 +72,7 @@ impl EnteredStep {
                 alignment,
                 digest,
             } => [number, 0, offset, nbytes, alignment, digest],
-            AgreementStep::Free { n_blocks, digest } => [number, 1, n_blocks, digest, 0, 0],
+            AgreementStep::Reclaim => [number, 1, 0, 0, 0, 0],
             AgreementStep::Finalize { inits } => [number, 2, inits.into(), 0, 0, 0],
         };
 

@@ -4,7 +4,6 @@
 use crate::agreement::{AgreementStep, EnteredStep};
 use crate::context::Context;
 use crate::panics::{self, end_if_panicking};
-use crate::symmetric::block;
 use crate::team::Team;
 use crate::threads::{Local, Threads};
 use crate::unique_id::Place;
@@ -393,15 +392,9 @@ impl<C: Threads> Drop for Shmem<C> {
 /// in the heap of the next initialization.
 fn finalize(call: Call) {
     if let Some(inits) = setup::inits_in_force() {
-        let mistake = "does not drop its handle of the library; all PEs drop as many in the same \
-            order as other objects";
-        let dropped = block::take_dropped(call, mistake);
+        let mistake = "does not drop its handle of the library; all PEs drop as many, in the same \
+            order as they allocate";
         EnteredStep::new(call).compare(AgreementStep::Finalize { inits }, mistake, mistake);
-
-        // The last finalization frees the whole heap.
-        if inits > 1 {
-            block::free(call, dropped);
-        }
     }
     setup::finalize(call);
 }

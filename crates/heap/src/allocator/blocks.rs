@@ -21,6 +21,8 @@ pub struct Block {
     pub(super) number: u64,
     /// The name of the routine that allocated the block.
     pub(super) allocated_by: &'static str,
+    /// The name of the routine by which this PE has released the block, if it has.
+    pub(super) released_by: Option<&'static str>,
 }
 
 impl Block {
@@ -60,6 +62,8 @@ pub enum Misplaced {
     Before(Block, usize),
     /// The bytes begin in a block that this routine has freed.
     Freed(Block, &'static str),
+    /// The bytes begin in a block that this PE has released by this routine.
+    Released(Block, &'static str),
     /// No block begins before the bytes, or soon behind them.
     Nowhere,
 }
@@ -82,6 +86,12 @@ impl fmt::Display for Misplaced {
             }
             Misplaced::Freed(block, freed_by) => {
                 write!(f, "are not allocated: {freed_by} has freed {block}")
+            }
+            Misplaced::Released(block, released_by) => {
+                write!(
+                    f,
+                    "are in {block}, which this PE has released by {released_by}"
+                )
             }
             Misplaced::Nowhere => {
                 f.write_str("are not allocated: no block of the symmetric heap is there")
@@ -127,6 +137,11 @@ impl BlockList {
         self.allocated.get(&start)
     }
 
+    /// Returns the block that starts at an address, to change it.
+    pub(super) fn at_mut(&mut self, start: usize) -> Option<&mut Block> {
+        self.allocated.get_mut(&start)
+    }
+
     /// Returns the last block that starts at an address or before it.
     pub(super) fn up_to(&self, address: usize) -> Option<&Block> {
         self.allocated
@@ -158,6 +173,9 @@ impl BlockList {
         if let Some(block) = before
             && block.has(address)
         {
+            if let Some(released_by) = block.released_by {
+                return Err(Misplaced::Released(block.clone(), released_by));
+            }
             let beyond = nbytes.saturating_sub(block.end() - address);
             if beyond > 0 {
                 return Err(Misplaced::Beyond(block.clone(), beyond));

@@ -177,6 +177,51 @@ fn foreign_and_freed_pointers_are_refused() {
     ));
 }
 
+/// A block that was released stays allocated, and its bytes are refused to this PE.
+#[test]
+fn a_block_is_released_once_and_freed_later() {
+    let mut h = guarded_heap(1 << 16);
+    let [one, other] = [100, 24].map(|n| h.allocator.allocate(BY, n, 16).expect("room"));
+    assert!(h.allocator.require_unreleased(one).is_ok());
+    h.allocator.release("shmemx_release", one).expect("a block");
+
+    let again = h.allocator.release("the drop of an object", one);
+    let Err(Unusable::Released(block, by)) = again else {
+        panic!("it is released twice: {again:?}");
+    };
+    assert_eq!((block.nbytes, by), (100, "shmemx_release"));
+    assert!(h.allocator.require_unreleased(one).is_err());
+    assert!(h.allocator.require_unreleased(other).is_ok());
+    let inside = h.allocator.release(BY, one.wrapping_add(16));
+    assert!(matches!(inside, Err(Unusable::NotABlockStart)));
+
+    let misplaced = h
+        .allocator
+        .holding(one.addr() + 8, 1)
+        .expect_err("it is released");
+    let text = misplaced.to_string();
+    assert!(
+        text.starts_with("are in the block of 100 bytes")
+            && text.ends_with("which this PE has released by shmemx_release"),
+        "{text}"
+    );
+    assert_eq!(h.allocator.in_use(), 124);
+    let released: Vec<bool> = h
+        .allocator
+        .releases()
+        .map(|(_, is_released)| is_released)
+        .collect();
+    assert_eq!(
+        released.iter().filter(|&&is_released| is_released).count(),
+        1
+    );
+    assert_eq!(released.len(), 2);
+
+    h.allocator.free(BY, one).expect("it is a block");
+    assert_eq!(h.allocator.in_use(), 24);
+    assert!(h.allocator.releases().all(|(_, is_released)| !is_released));
+}
+
 #[test]
 fn a_block_beside_damaged_data_of_the_allocator_is_refused() {
     for byte in [0, 1, 0xff] {

@@ -7,12 +7,16 @@
 //! `SHMEMX_MALLOC_NO_BARRIER`.
 #![allow(unsafe_code)]
 
+pub(crate) mod release;
+
+pub use release::{reclaim, release};
+
 use crate::coll::collectives::heap_barrier;
 use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
+use crate::own_pe::{self, OwnPe};
 use core::ffi::{c_long, c_void};
 use rushmem_communication::links::{self, Links};
-use rushmem_communication::net::network;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_heap::{AddressKind, Allocator, Misplaced, Unusable};
 use rushmem_pe::call::{Call, fail};
@@ -50,7 +54,8 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 }
 
 fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut c_void {
-    let job = job::require(call);
+    let pe = own_pe::require(call);
+    let job = pe.job();
     if !alignment.is_power_of_two() && job.settings.checks() {
         fail!(
             call,
@@ -62,10 +67,16 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
     }
 
     mpi::warn_if_awaited(job);
-    let for_amos = hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0;
-    let block = allocate_block(call, job, nbytes, alignment, for_amos);
+    let has_barrier = hints & SHMEMX_MALLOC_NO_BARRIER == 0;
+    let request = Request {
+        nbytes,
+        alignment,
+        for_amos: hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0,
+        reclaims: has_barrier,
+    };
+    let block = allocate_block(call, pe, request);
 
-    if hints & SHMEMX_MALLOC_NO_BARRIER == 0 {
+    if has_barrier {
         let arguments = [("size", nbytes as u64), ("alignment", alignment as u64)];
         heap_barrier(call, HeapChange::Allocate(nbytes as u64), &arguments);
     }
@@ -85,29 +96,37 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     // If the product overflows, no heap has room for it.
     let all = count.saturating_mul(nbytes);
     let arguments = [("count", count as u64), ("size", nbytes as u64)];
-    zeroed_as(call, ALIGNMENT, all, &arguments)
+    let request = Request {
+        nbytes: all,
+        alignment: ALIGNMENT,
+        for_amos: false,
+        reclaims: true,
+    };
+    zeroed_as(call, request, &arguments)
 }
 
 /// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0
-/// bytes.
+/// bytes. Does not reclaim: the caller has done so, or need not.
 pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
-    zeroed_as(call, alignment, nbytes, &[("bytes", nbytes as u64)])
+    let request = Request {
+        nbytes,
+        alignment,
+        for_amos: false,
+        reclaims: false,
+    };
+    zeroed_as(call, request, &[("bytes", nbytes as u64)])
 }
 
-/// Performs [`zeroed`] for a call with these `arguments`, in which all PEs must agree: with
+/// Allocates zero bytes for a call with these `arguments`, in which all PEs must agree: with
 /// `SHMEM_CHECK`, ends the job with an error if they do not.
-fn zeroed_as(
-    call: Call,
-    alignment: usize,
-    nbytes: usize,
-    arguments: &[CheckedArgument],
-) -> *mut c_void {
-    let job = job::require(call);
+fn zeroed_as(call: Call, request: Request, arguments: &[CheckedArgument]) -> *mut c_void {
+    let pe = own_pe::require(call);
+    let nbytes = request.nbytes;
     if nbytes == 0 {
         return null_mut();
     }
 
-    let block = allocate_block(call, job, nbytes, alignment, false);
+    let block = allocate_block(call, pe, request);
     if let Some(block) = block {
         // SAFETY: the block has `nbytes` bytes, and no PE uses it before the barrier.
         unsafe { block.write_bytes(0, nbytes) };
@@ -123,8 +142,9 @@ fn zeroed_as(
 /// # Safety
 /// No PE uses the block at its old address any more.
 pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
-    let links = links::require(call);
-    let job = &links.job;
+    let pe = own_pe::require(call);
+    let links = pe.links;
+    let job = pe.job();
     if ptr.is_null() {
         return malloc(call, nbytes);
     }
@@ -141,11 +161,17 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
     require_intact(call, links, ptr);
 
     let old = with_allocator(job, |allocator| allocator.block_around(ptr.addr()));
-    let reallocated = allocating(call, job, |allocator| {
-        allocator.reallocate(call.name(), ptr.cast(), nbytes)
+    let reallocate = || {
+        let reallocated = allocating(call, job, |allocator| {
+            allocator.reallocate(call.name(), ptr.cast(), nbytes)
+        });
+        checks::forget_blocks();
+        reallocated.unwrap_or_else(|why| fail_unusable(call, job, ptr, why))
+    };
+    let new = reallocate().or_else(|| {
+        release::make_room(pe, call, nbytes);
+        reallocate()
     });
-    checks::forget_blocks();
-    let new = reallocated.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
 
     match new {
         Some(block) => {
@@ -156,7 +182,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
                     links.lock_turns.forget(ptr.addr()..ptr.addr() + old.len());
                 }
             }
-            prepare_block(call, job, block, nbytes, false);
+            prepare_block(call, links, block, nbytes, false);
             report_block(call, block, nbytes, true);
         }
         None => record_refusal(call, job, nbytes, ALIGNMENT),
@@ -179,6 +205,12 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 
     let offset = checked_offset(call, job, ptr);
     heap_barrier(call, HeapChange::Free(offset), &[("ptr at", offset)]);
+    free_block(call, links, ptr);
+}
+
+/// Frees a block that no PE uses any more. Returns its size in bytes.
+fn free_block(call: Call, links: &Links, ptr: *mut c_void) -> usize {
+    let job = &links.job;
     require_intact(call, links, ptr);
 
     let freed = allocating(call, job, |allocator| {
@@ -189,6 +221,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
 
     report_block(call, ptr, nbytes, false);
     links.lock_turns.forget(ptr.addr()..ptr.addr() + nbytes);
+    nbytes
 }
 
 /// The symmetric heap of this PE, in bytes.
@@ -197,7 +230,8 @@ pub struct HeapInfo {
     /// The size of the heap: `SHMEM_SYMMETRIC_SIZE` and the bytes that the allocator needs in
     /// addition, in whole pages.
     pub total: usize,
-    /// The sum of the sizes of all blocks, as they were requested.
+    /// The sum of the sizes of all blocks, as they were requested, also of those that were released
+    /// and not yet reclaimed.
     pub used: usize,
     /// The size of a block for which there is room now. One that is up to 32 bytes larger may have
     /// room, too.
@@ -215,21 +249,41 @@ pub fn info(call: Call) -> HeapInfo {
     })
 }
 
-/// Allocates a block of the heap, if there is room. `for_amos` is true if the block is for remote
-/// atomic operations.
-fn allocate_block(
-    call: Call,
-    job: &Job,
+/// What an allocation asks for.
+#[derive(Clone, Copy)]
+struct Request {
     nbytes: usize,
     alignment: usize,
+    /// True if the block is for remote atomic operations.
     for_amos: bool,
-) -> Option<*mut u8> {
-    let block = allocating(call, job, |allocator| {
-        allocator.allocate(call.name(), nbytes, alignment)
-    });
+    /// True if blocks that all PEs have released are freed where there is no room. PEs then wait
+    /// for each other.
+    reclaims: bool,
+}
+
+/// Allocates a block of the heap, if there is room.
+fn allocate_block(call: Call, pe: &'static OwnPe, request: Request) -> Option<*mut u8> {
+    let job = pe.job();
+    let Request {
+        nbytes,
+        alignment,
+        for_amos,
+        reclaims,
+    } = request;
+    let allocate = || {
+        allocating(call, job, |allocator| {
+            allocator.allocate(call.name(), nbytes, alignment)
+        })
+    };
+    let mut block = allocate();
+    if block.is_none() && reclaims {
+        release::make_room(pe, call, nbytes);
+        block = allocate();
+    }
+
     match block {
         Some(block) => {
-            prepare_block(call, job, block, nbytes, for_amos);
+            prepare_block(call, pe.links, block, nbytes, for_amos);
             report_block(call, block, nbytes, true);
         }
         None => record_refusal(call, job, nbytes, alignment),
@@ -246,13 +300,14 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
 
 /// Makes huge pages for a block that was just allocated, and makes the block reachable by all PEs.
 /// The program does not have the block yet.
-fn prepare_block(call: Call, job: &Job, block: *mut u8, nbytes: usize, for_amos: bool) {
+fn prepare_block(call: Call, links: &Links, block: *mut u8, nbytes: usize, for_amos: bool) {
+    let job = &links.job;
     let end = block.addr() + nbytes - job.memory.heap().addr();
     shortage::warn_of_shortage(end, job.memory.n_local());
 
     // Before the network registers the block, since some networks lock its pages then.
     huge_pages::make_for_block(job, block, nbytes, for_amos);
-    network::of_process().extend_heap(call, end, |reach, is_locked| {
+    links.network.extend_heap(call, end, |reach, is_locked| {
         if is_locked {
             locked::prepare(job, reach)
         } else {
@@ -276,11 +331,13 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
 }
 
 /// Returns the offset of a block, which must be the same on all PEs. Ends the job with an error if
-/// the address is not in the heap.
+/// the address is not in the heap, or this PE has released the block.
 fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> u64 {
     if !is_in_heap(ptr) {
         fail_not_a_block(call, job, ptr);
     }
+    let unreleased = with_allocator(job, |allocator| allocator.require_unreleased(ptr.cast()));
+    unreleased.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
     offset(call, ptr)
 }
 
@@ -374,6 +431,10 @@ pub(crate) const DAMAGED: &str = "a store before this went beyond the end of a b
 fn fail_unusable(call: Call, job: &Job, ptr: *const c_void, why: Unusable) -> ! {
     match why {
         Unusable::NotABlockStart => fail_not_a_block(call, job, ptr),
+        Unusable::Released(block, by) => fail!(
+            call,
+            "argument ptr: {by} has released {block} already; shmemx_reclaim frees it"
+        ),
         Unusable::Damaged(block) => fail!(
             call,
             "the symmetric heap is damaged beside {block}: {DAMAGED}"

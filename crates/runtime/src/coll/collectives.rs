@@ -41,8 +41,9 @@ pub fn barrier_all(caller: impl Caller) {
 /// Performs the barrier of a call that changes the heap on all PEs. Ends the job with an error if
 /// PEs of a node make different changes, since the blocks of the heap would be at different offsets
 /// from then on. With `SHMEM_CHECK`, all PEs must pass the same `arguments`.
-pub(crate) fn heap_barrier(call: Call, change: HeapChange, arguments: &[CheckedArgument]) {
-    barrier_with(own_pe::require(call), call, arguments, |executor| {
+pub(crate) fn heap_barrier(caller: impl Caller, change: HeapChange, arguments: &[CheckedArgument]) {
+    let (pe, call) = caller.enter();
+    barrier_with(pe, call, arguments, |executor| {
         if let Some((pe, other)) = executor.sync_comparing(change.word()) {
             let other = HeapChange::of_word(other);
             fail!(

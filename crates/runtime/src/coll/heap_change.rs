@@ -12,6 +12,9 @@ pub(crate) enum HeapChange {
     Free(u64),
     /// A block gets this many bytes.
     Reallocate(u64),
+    /// The blocks that all PEs have released are freed: by a call for that, if the number is 0, or
+    /// because there is no room for this many bytes.
+    Reclaim(u64),
 }
 
 /// The number of the bits of a word for the size or offset. Two more have the kind.
@@ -26,6 +29,7 @@ impl HeapChange {
             HeapChange::Allocate(nbytes) => (0, nbytes),
             HeapChange::Free(offset) => (1, offset),
             HeapChange::Reallocate(nbytes) => (2, nbytes),
+            HeapChange::Reclaim(wanted) => (3, wanted),
         };
         kind << VALUE_BITS | value.min(MAX)
     }
@@ -36,7 +40,8 @@ impl HeapChange {
         match word >> VALUE_BITS {
             0 => HeapChange::Allocate(value),
             1 => HeapChange::Free(value),
-            _ => HeapChange::Reallocate(value),
+            2 => HeapChange::Reallocate(value),
+            _ => HeapChange::Reclaim(value),
         }
     }
 }
@@ -48,6 +53,8 @@ impl fmt::Display for HeapChange {
             HeapChange::Allocate(nbytes) => write!(f, "allocates {nbytes} bytes"),
             HeapChange::Free(offset) => write!(f, "frees the block at heap offset {offset:#x}"),
             HeapChange::Reallocate(nbytes) => write!(f, "reallocates a block to {nbytes} bytes"),
+            HeapChange::Reclaim(0) => f.write_str("reclaims the released blocks"),
+            HeapChange::Reclaim(wanted) => write!(f, "has no room for {wanted} bytes"),
         }
     }
 }
@@ -64,6 +71,7 @@ mod tests {
             HeapChange::Reallocate(64),
             HeapChange::Free(16),
             HeapChange::Allocate(MAX),
+            HeapChange::Reclaim(64),
         ];
         for change in changes {
             assert_eq!(HeapChange::of_word(change.word()), change);

@@ -2,7 +2,7 @@
 //! of different sizes, Sandia's clock, the initialization by a unique id, the use of the heap, and
 //! waits with a limit.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
 use rushmem_providers::ALL;
 use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
@@ -84,6 +84,9 @@ fortran! {
         used.write_unaligned(info.used);
         largest_free.write_unaligned(info.largest_free);
     };
+
+    [shmemx_release](addr: *mut *mut c_void) = |call| heap::release(call, addr.read_unaligned());
+    [shmemx_reclaim]() -> usize = |call| heap::reclaim(call);
 
     [shmemx_quiet_timed](seconds: In<f64>) -> c_int
         = |call| timed::quiet(call, DefaultContext, seconds);

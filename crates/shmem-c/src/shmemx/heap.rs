@@ -1,4 +1,6 @@
-//! The use of the symmetric heap.
+//! The use of the symmetric heap, and deferred frees.
+
+use core::ffi::c_void;
 
 use rushmem_runtime::heap;
 
@@ -16,4 +18,9 @@ export! {
         let heap::HeapInfo { total, used, largest_free } = heap::info(call);
         info.write(HeapInfo { total, used, largest_free, reserved: [0; 5] });
     };
+}
+
+forward! {
+    [shmemx_release](ptr: *mut c_void) => heap::release;
+    [shmemx_reclaim]() -> usize => heap::reclaim;
 }

@@ -186,6 +186,35 @@ fn memory_that_is_not_allocated() {
 }
 
 #[test]
+fn blocks_that_this_pe_has_released() {
+    let released = "shmemx_release has released the block of";
+    for (how, call) in [
+        ("release_twice", "shmemx_release: argument ptr: "),
+        ("free_released", "shmem_free: argument ptr: "),
+        ("realloc_released", "shmem_realloc: argument ptr: "),
+    ] {
+        misuse(how).assert_fails(&["PE", call, released, "shmemx_reclaim frees it"]);
+    }
+    for how in ["release_inside", "release_foreign"] {
+        misuse(how).assert_fails(&["PE", "shmemx_release: argument ptr: "]);
+    }
+
+    assert_eq!(
+        misuse("put_released").code(),
+        98,
+        "found without SHMEM_CHECK"
+    );
+    checked_misuse("put_released").assert_fails(&[
+        "PE",
+        "shmem_int_p: argument dest",
+        "are in the block of",
+        "which this PE has released by shmemx_release",
+    ]);
+    let freed = "shmemx_reclaim has freed the block of";
+    checked_misuse("use_reclaimed").assert_fails(&["PE", "shmem_int_p: argument dest", freed]);
+}
+
+#[test]
 fn a_limit_that_is_no_number() {
     assert_eq!(misuse("limit_is_no_number").code(), 98);
     checked_misuse("limit_is_no_number")
@@ -215,6 +244,9 @@ fn changes_of_the_heap_that_differ() {
         same,
     ];
     misuse("free_and_malloc").assert_fails(&words);
+
+    let words = [" allocates 64 bytes", " reclaims the released blocks", same];
+    misuse("reclaim_and_malloc").assert_fails(&words);
 }
 
 /// The standard leaves these undefined (point 15 among others); this library reports them.

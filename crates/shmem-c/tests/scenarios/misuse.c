@@ -188,6 +188,32 @@ static void free_damaged(void) {
     shmem_free(one);
 }
 
+static int of_releases(const char *how, int *heap) {
+    if (is(how, "release_twice"))
+        shmemx_release(heap), shmemx_release(heap);
+    else if (is(how, "release_inside"))
+        shmemx_release(heap + 1);
+    else if (is(how, "release_foreign"))
+        shmemx_release(&static_word);
+    else if (is(how, "free_released"))
+        shmemx_release(heap), shmem_free(heap);
+    else if (is(how, "realloc_released"))
+        shmemx_release(heap), shmem_realloc(heap, 5000);
+    else if (is(how, "put_released"))
+        shmemx_release(heap), shmem_int_p(heap + 1, 1, 0);
+    else if (is(how, "use_reclaimed"))
+        shmemx_release(heap), shmemx_reclaim(), shmem_int_p(heap + 1, 1, 0);
+    else if (is(how, "reclaim_and_malloc") && shmem_my_pe() == 1)
+        shmemx_reclaim();
+    else if (is(how, "reclaim_and_malloc"))
+        shmem_malloc(64);
+    else if (is(how, "limit_is_no_number"))
+        shmemx_int_wait_until_timed(heap, SHMEM_CMP_EQ, *heap, strtod("nan", NULL));
+    else
+        return 0;
+    return 1;
+}
+
 /* Misuses by all PEs. Returns false if only one PE makes the misuse. */
 static int collective(const char *how, int *heap) {
     int on_stack = 5;
@@ -217,9 +243,7 @@ static int collective(const char *how, int *heap) {
         destroyed_team_ctx(heap);
     else if (is(how, "finalize_holding"))
         finalize_holding((long *)heap);
-    else if (is(how, "limit_is_no_number"))
-        shmemx_int_wait_until_timed(heap, SHMEM_CMP_EQ, *heap, strtod("nan", NULL));
-    else if (checked(how, heap))
+    else if (checked(how, heap) || of_releases(how, heap))
         return 1;
     else
         return of_cray(how, heap);

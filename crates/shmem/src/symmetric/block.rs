@@ -1,9 +1,9 @@
 //! A block of the symmetric heap: a header, which only this crate accesses, and the elements.
 //!
-//! All PEs allocate and drop the same blocks in the same order, which `agreement` checks. A drop
-//! waits for no PE: a program may drop its objects when it returns from `main` because of an error,
-//! while the other PEs are in another call. So the next allocation frees the blocks that were
-//! dropped. The header has the flags of the barriers around an epoch. Each object has flags of its
+//! All PEs allocate the same blocks in the same order, which `agreement` checks, and drop them in
+//! any order. A drop releases the block and waits for no PE: a program may drop its objects when it
+//! returns from `main` because of an error, while the other PEs are in another call. So the next
+//! allocation frees the blocks that all PEs have dropped. The header has the flags of the barriers around an epoch. Each object has flags of its
 //! own: a PE in a barrier of another object must not count as one in this barrier.
 #![allow(unsafe_code)]
 
@@ -11,23 +11,20 @@ use crate::agreement::{AgreementStep, Barrier, EnteredStep};
 use crate::element::Element;
 use crate::panics::end_if_panicking;
 use rushmem_runtime::{
-    Call, DefaultContext, collectives, digest, digest_of_bytes, heap, order, requests, setup,
-    signal,
+    Call, DefaultContext, collectives, digest_of_bytes, heap, order, requests, setup, signal,
 };
-use rushmem_system::lock::lock;
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// What the message says of another PE that is not in the same allocation.
-const ALLOCATES_ELSE: &str = "allocates something else; all PEs allocate objects of the same type \
-    and length, in the same order";
+const ALLOCATES_ELSE: &str = "allocates something else, or finalizes; all PEs allocate objects \
+    of the same type and length, in the same order";
 
 /// The minimum alignment of elements in bytes: a cache line, so that no two objects share one.
 const LINE: usize = 64;
 
-/// A block, which the next allocation after its drop frees. It stays on its thread, since its
+/// A block, which an allocation frees after all PEs have dropped it. It stays on its thread, since its
 /// barrier calls the library.
 pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
@@ -59,8 +56,10 @@ impl<'s> SymBlock<'s> {
         let nbytes = size_of::<T>().checked_mul(len)?;
         let block_bytes = nbytes.checked_add(header_bytes)?;
 
-        // The blocks that were dropped are freed first: the new one may need their room.
-        free(call, take_dropped(call, ALLOCATES_ELSE));
+        // First, what all PEs have dropped is freed: the new block may need the room. After the
+        // barrier in `reclaim` all PEs have compared their steps, so all reclaim.
+        EnteredStep::new(call).compare(AgreementStep::Reclaim, ALLOCATES_ELSE, ALLOCATES_ELSE);
+        heap::reclaim(call);
 
         let entered = EnteredStep::new(call);
         let start = heap::zeroed(call, alignment, block_bytes);
@@ -128,62 +127,7 @@ impl<'s> SymBlock<'s> {
 impl Drop for SymBlock<'_> {
     fn drop(&mut self) {
         end_if_panicking();
-        let dropped = DroppedBlock {
-            start: self.header.expose_provenance(),
-            data: self.data.addr(),
-            nbytes: self.nbytes,
-        };
-        lock(&DROPPED).push(dropped);
-    }
-}
-
-/// A block that was dropped, and is not yet freed. It has addresses instead of pointers, since
-/// threads share the list of these blocks.
-pub(crate) struct DroppedBlock {
-    /// The address of the header.
-    start: usize,
-    /// The address of the elements.
-    data: usize,
-    /// The number of bytes of the elements.
-    nbytes: usize,
-}
-
-/// The blocks that this PE has dropped and not yet freed, in the order of the drops.
-static DROPPED: Mutex<Vec<DroppedBlock>> = Mutex::new(Vec::new());
-
-/// Takes the objects that this PE has dropped off the list. Ends the job with a message unless all
-/// PEs have dropped the same ones. Collective. `is_elsewhere` says what a PE does that does not
-/// compare its objects.
-pub(crate) fn take_dropped(call: Call, is_elsewhere: &str) -> Vec<DroppedBlock> {
-    let entered = EnteredStep::new(call);
-
-    // What another thread drops from now on is not compared, and stays in the list.
-    let blocks = std::mem::take(&mut *lock(&DROPPED));
-    let mut offsets = Vec::with_capacity(blocks.len());
-    for block in &blocks {
-        complete(call, block.data..block.data + block.nbytes);
-        let start = std::ptr::without_provenance(block.start);
-        offsets.push(heap::offset(call, start));
-    }
-
-    let step = AgreementStep::Free {
-        n_blocks: offsets.len() as u64,
-        digest: digest(&offsets),
-    };
-    let differs = "has not dropped the same objects; all PEs drop their objects in the same order";
-    entered.compare(step, differs, is_elsewhere);
-    blocks
-}
-
-/// Frees objects that [`take_dropped`] has returned. Collective.
-pub(crate) fn free(call: Call, blocks: Vec<DroppedBlock>) {
-    for block in blocks {
-        let start = std::ptr::with_exposed_provenance_mut(block.start);
-        // SAFETY: `start` is the start of a block that `allocate` has returned, which is freed
-        // once, since it was taken off the list. This call begins with a barrier, after which all
-        // PEs have compared what they have dropped, so all have dropped this block. Such a block
-        // has no views, and the operations on it are complete.
-        unsafe { heap::free(call, start) };
+        heap::release(call!("the drop of an object"), self.header.cast());
     }
 }
 

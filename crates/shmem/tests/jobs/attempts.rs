@@ -150,6 +150,41 @@ shmem::test!(an_object_that_one_pe_has_dropped_stays, pes = 2, |shmem| {
     assert_eq!(fresh.to_vec(), [0; 63]);
 });
 
+// Each PE drops its objects in an order of its own, and some in an epoch. Their memory is used
+// again, but that of an object which one PE has leaked is not.
+shmem::test!(pes_drop_objects_in_any_order, pes = [2, 4], |shmem| {
+    let me = shmem.my_pe();
+    let mut counter = shmem.array::<u64>(1);
+    let leaked = shmem.array::<u64>(100);
+    if me == 0 {
+        forget(leaked);
+    } else {
+        drop(leaked);
+    }
+    let used = shmem.heap_info().used;
+
+    for round in 0..30 {
+        let mut objects: Vec<_> = (0..8).map(|i| Some(shmem.array::<u64>(1000 + i))).collect();
+        for turn in 0..4 {
+            let i = (me + round + turn) % 8;
+            drop(objects[i].take());
+        }
+        counter.epoch(|own| {
+            own[0] += 1;
+            drop(objects.swap_remove((me * 3 + round) % 8));
+        });
+        objects.rotate_left(me % 7);
+        drop(objects);
+    }
+    assert_eq!(counter[0].load(), 30);
+
+    // This allocation frees all that was dropped.
+    let last = shmem.boxed(1u64);
+    let grown = shmem.heap_info().used - used;
+    assert!(grown < 1000 * size_of::<u64>(), "{grown} bytes more");
+    assert_eq!(last.load(), 1);
+});
+
 /// Returns the directory of the kernel's description of this thread.
 fn this_thread() -> PathBuf {
     Path::new("/proc").join(read_link("/proc/thread-self").expect("a thread"))

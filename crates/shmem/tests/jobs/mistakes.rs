@@ -24,18 +24,6 @@ mistakes! {
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u64>(1)) } else { drop(shmem.array::<i64>(1)) };
     pes_allocate_other_alignments, "allocates something else",
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u128>(64)) } else { drop(shmem.array::<[u8; 16]>(64)) };
-    one_pe_drops_an_object, "has not dropped the same objects; all PEs drop their objects in the same order",
-        |shmem| {
-            let array = shmem.array::<u64>(63);
-            if shmem.my_pe() == 0 { drop(array) } else { std::mem::forget(array) }
-            shmem.array::<u64>(1)
-        };
-    pes_drop_objects_in_another_order, "has not dropped the same objects",
-        |shmem| {
-            let one = shmem.boxed(1u64);
-            let other = shmem.boxed(2u64);
-            if shmem.my_pe() == 0 { drop((one, other)) } else { drop((other, one)) }
-        };
     one_pe_begins_another_round, "PE 1 does not drop its handle of the library; all PEs drop as many",
         |shmem| {
             if shmem.my_pe() == 0 {
@@ -48,7 +36,7 @@ mistakes! {
             (0..10).for_each(|_| shmem.barrier_all());
             array.fill(17);
         };
-    one_pe_finalizes_while_another_allocates, "does not drop its handle",
+    one_pe_finalizes_while_another_allocates, ", in the same order",
         |shmem| if shmem.my_pe() == 0 { return shmem.finalize() } else { shmem.array::<u64>(1) };
     one_pe_drops_one_handle_of_two, "does not drop its handle",
         |shmem| {
@@ -94,13 +82,6 @@ mistakes! {
         |shmem| {
             let mut array = shmem.array::<u64>(1);
             if shmem.my_pe() == 0 { array.epoch(|_| ()) } else { drop(shmem.boxed(1u64)) }
-        };
-    one_pe_drops_in_an_epoch, "has not dropped the same objects",
-        |shmem| {
-            let mut array = shmem.array::<u64>(1);
-            let other = shmem.boxed(1u64);
-            (0..10).for_each(|_| array.epoch(|own| own[0] += 1));
-            array.epoch(|_| if shmem.my_pe() == 0 { drop(other) } else { std::mem::forget(other) });
         };
     one_pe_finalizes_during_an_epoch, "PE 1 allocates something or finalizes meanwhile",
         |shmem| {

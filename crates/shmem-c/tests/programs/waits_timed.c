@@ -93,6 +93,7 @@ static void repeated(void) {
     shmem_barrier_all();
     for (long i = 1; i <= REPEATS; i++) {
         shmem_long_p(&word, i, right);
+        shmem_fence(); /* the word only grows */
         double seconds = i % 100 == 0 ? 2e-5 : 0.0;
         long before = word;
         if (shmemx_long_wait_until_timed(&word, SHMEM_CMP_GT, before, seconds) == SHMEMX_SUCCESS)

@@ -23,7 +23,7 @@ mod identify;
 pub(crate) mod init;
 mod join;
 mod map;
-mod mistakes;
 mod open;
 #[cfg(test)]
 mod simulated;
+mod user_settings;

@@ -9,7 +9,7 @@ use rushmem_runtime::Call;
 use rushmem_runtime::collectives::{self, ElementCount, TeamOrActiveSet};
 use rushmem_runtime::reductions;
 
-use crate::longdouble::combine;
+use crate::coll::combine;
 
 /// Exports functions whose last arguments are an active set, perhaps a pWrk, and a pSync:
 /// `[parts of the C name](arguments; pwrk: type) = |call, members| body;`

@@ -6,8 +6,6 @@ use rushmem_runtime::TeamHandle;
 use rushmem_runtime::collectives::{self, ElementCount};
 use rushmem_runtime::reductions;
 
-use crate::longdouble::combine;
-
 forward! {
     [shmem_barrier_all]() => collectives::barrier_all;
     [shmem_sync_all]() => collectives::sync_all;
@@ -56,6 +54,17 @@ macro_rules! typed {
 for_each_rma_type!(typed);
 
 movers!([] [mem] u8);
+
+/// The operator of a reduction over `TYPE`, by its name in the type table.
+macro_rules! combine {
+    (longdouble, $type:ty, $op:ident) => {
+        const { &$crate::longdouble::$op() }
+    };
+    ($name:ident, $type:ty, $op:ident) => {
+        const { &rushmem_runtime::combine::Combine::$op::<$type>() }
+    };
+}
+pub(crate) use combine;
 
 macro_rules! reductions {
     ($name:ident, $t:ty, $($op:ident)+) => {

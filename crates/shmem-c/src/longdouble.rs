@@ -38,17 +38,6 @@ operators! {
     prod = rushmem_longdouble_prod;
 }
 
-/// The operator of a reduction over `TYPE`, by its name in the type table.
-macro_rules! combine {
-    (longdouble, $type:ty, $op:ident) => {
-        const { &$crate::longdouble::$op() }
-    };
-    ($name:ident, $type:ty, $op:ident) => {
-        const { &rushmem_runtime::combine::Combine::$op::<$type>() }
-    };
-}
-pub(crate) use combine;
-
 /// Exports a function with a `long double` by value:
 /// `[parts of the C name] = C function(x86-64 register, aarch64 register, Rust function);`
 ///

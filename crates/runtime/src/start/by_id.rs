@@ -3,7 +3,7 @@
 //! names differ only in the prefix.
 
 use super::error::StartError;
-use super::mistakes::apply_files;
+use super::user_settings::apply_files;
 use core::ffi::c_int;
 use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
 use rushmem_pe::call::warning::warning;

@@ -4,7 +4,7 @@
 
 use super::by_id::ById;
 use super::error::StartError;
-use super::{child, mistakes};
+use super::{child, user_settings};
 use crate::build::Build;
 use crate::exit::leave;
 use core::ffi::c_int;
@@ -51,7 +51,7 @@ pub(super) fn identify(
         statics::move_now();
     }
 
-    let mistakes = mistakes::apply_files();
+    let mistakes = user_settings::apply_files();
     let settings = settings::of_this_process(providers);
     if let Ok(settings) = &settings
         && let Some(filter) = &settings.debug
@@ -66,7 +66,7 @@ pub(super) fn identify(
     let session = ManuallyDrop::new(opened?);
     check_launch(&session, by_id)?;
 
-    child::watch()?;
+    child::recognize_children()?;
     if session.is_launched() {
         process::buffer_by_line();
         leave::at_exit();
@@ -76,7 +76,7 @@ pub(super) fn identify(
         for mistake in mistakes {
             warning!("{mistake}");
         }
-        mistakes::print_lines(&settings, providers, session.is_launched());
+        user_settings::print_lines(&settings, providers, session.is_launched());
     }
     Ok(Identified {
         build: Build::of(providers),

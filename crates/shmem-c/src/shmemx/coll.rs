@@ -9,7 +9,7 @@ use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::reductions;
 
 use crate::active_set::count;
-use crate::longdouble::combine;
+use crate::coll::combine;
 
 export! {
     [shmemx_alltoallv](

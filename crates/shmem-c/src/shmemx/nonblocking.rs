@@ -7,7 +7,7 @@ use rushmem_runtime::nonblocking::{NonblockingCollective as Collective, start};
 use rushmem_runtime::requests::{test, wait};
 use rushmem_runtime::{RequestHandle, TeamHandle};
 
-use crate::longdouble::combine;
+use crate::coll::combine;
 
 export! {
     [shmemx_team_sync_nb](team: TeamHandle, req: *mut RequestHandle) -> c_int = |call| {

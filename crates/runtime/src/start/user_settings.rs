@@ -1,6 +1,6 @@
-//! The lines that PE 0 prints when the job starts: the version and the settings if requested, and
-//! warnings about probable mistakes in variables and files of settings, in how the job was
-//! launched, and in the use of MPI.
+//! What the user has set: applies the files of settings, and prints the lines of PE 0 when the job
+//! starts. These are the version and the settings if requested, and warnings about probable
+//! mistakes in variables and files of settings, in how the job was launched, and in the use of MPI.
 
 use crate::build::Build;
 use rushmem_bootstrap::meeting::forgotten_job_hint;

@@ -48,7 +48,7 @@ fn reports(transport: &str, provider: &[&[&str]]) {
                 "n_pes=3",
             ],
             &[
-                "INFO runtime::start::connect::path:",
+                "INFO runtime::start::connect:",
                 &format!("{transport}: SHMEM_TRANSPORT is"),
                 "pe=0",
             ],

@@ -1,11 +1,12 @@
 ! SHPALLOC, SHPDEALLC and SHPCLMOVE: lengths in words of 4 bytes, error codes, and contents kept when a
-! block moves.
+! block moves. SHMEMX_RELEASE and SHMEMX_RECLAIM.
 program fortran_memory
   implicit none
   include "shmem.fh"
   integer, parameter :: count = 1000
   integer :: me, n, failures, code, i
   integer(kind=8) :: first, second, outside, old, total, used, with, room
+  integer(kind=8), external :: shmemx_reclaim
   integer :: a(*), b(*)
   pointer (first, a), (second, b)
 
@@ -73,6 +74,11 @@ program fortran_memory
   call check(code == -4, 65, "SHPCLMOVE of a block that is free")
   call shpdealloc(second, code, 1)
   call check(code == 0, 65, "the other spelling")
+
+  call shpalloc(first, count, code, 0)
+  call check(shmemx_reclaim() == 0, 65, "SHMEMX_RECLAIM frees nothing that is in use")
+  call shmemx_release(first)
+  call check(shmemx_reclaim() == 4 * count, 65, "SHMEMX_RECLAIM frees what all PEs have released")
   call check_end()
 contains
   include "fortran_check.inc"

@@ -37,8 +37,8 @@ pub(crate) fn position() -> Option<Position> {
     })
 }
 
-/// The usual maximum number of PEs of a job. Those with a fourth PE would take as long as all others
-/// together, and the simulations of the engine have 2 to 4 PEs.
+/// The usual maximum number of PEs of a job. Those with a fourth PE would take as long as all
+/// others together, and the simulations of the engine have 2 to 4 PEs.
 const USUAL_PES: u32 = 3;
 
 /// Returns the maximum number of PEs of a job on this machine.

@@ -1,5 +1,5 @@
-//! The steps that all PEs must take together for memory to be safe: to free the objects that all have
-//! dropped, to allocate an object, and to finalize.
+//! The steps that all PEs must take together for memory to be safe: to free the objects that all
+//! have dropped, to allocate an object, and to finalize.
 //!
 //! If one PE had freed an object that another PE can still name, the other PE could write into the
 //! heap's own records, or, after the next initialization, into another object. The barrier in each

@@ -1,6 +1,6 @@
 //! The conformance suite over UCX's transports that need no special hardware, and over verbs if
-//! there is a NIC. Of those over shared memory only `posix` is tested unless `RUSHMEM_EVERY_SIZE` is
-//! set, as `cargo xtask test --full` does.
+//! there is a NIC. Of those over shared memory only `posix` is tested unless `RUSHMEM_EVERY_SIZE`
+//! is set, as `cargo xtask test --full` does.
 //!
 //! It uses the UCX that the dynamic linker finds; LD_LIBRARY_PATH and UCX_MODULE_DIR select another
 //! one.

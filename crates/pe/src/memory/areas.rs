@@ -237,8 +237,8 @@ impl Areas {
         self.mailbox(source) + WORD
     }
 
-    /// Returns the offset of the flag that `source` writes on [`Edge::Pair`], in a cache line of its
-    /// own.
+    /// Returns the offset of the flag that `source` writes on [`Edge::Pair`], in a cache line of
+    /// its own.
     #[inline]
     pub fn pair_flag(&self, source: Pe) -> usize {
         LINE + (self.n_pes + source.index()) * LINE
@@ -365,8 +365,8 @@ impl Areas {
     }
 }
 
-/// Returns the offset of a short vector in the cache line of a flag, which the sender writes with it:
-/// on [`Edge::Exchange`] and [`Edge::Pair`]. There are two, by parity.
+/// Returns the offset of a short vector in the cache line of a flag, which the sender writes with
+/// it: on [`Edge::Exchange`] and [`Edge::Pair`]. There are two, by parity.
 #[inline]
 pub fn short_beside(flag: usize, parity: usize) -> usize {
     flag + WORD + parity * SHORT

@@ -1,5 +1,5 @@
-//! The second step of a start: each PE reserves addresses and pages for its heap, and sends a record
-//! to all others: values that must be equal, and values that only this PE knows.
+//! The second step of a start: each PE reserves addresses and pages for its heap, and sends a
+//! record to all others: values that must be equal, and values that only this PE knows.
 //!
 //! Equal records of consecutive PEs are sent once, so a record has a value that differs from PE to
 //! PE only if another PE needs it.

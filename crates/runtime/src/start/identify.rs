@@ -118,8 +118,8 @@ fn check_launch(session: &JobSession, by_id: Option<&ById>) -> Result<(), StartE
     }
 }
 
-/// Returns the table by which the algorithms of collectives are chosen: the algorithms that settings
-/// force, then the rows of a file, then the built-in rows.
+/// Returns the table by which the algorithms of collectives are chosen: the algorithms that
+/// settings force, then the rows of a file, then the built-in rows.
 ///
 /// # Errors
 /// If the file cannot be read, or has an invalid row.

@@ -1,5 +1,5 @@
-//! Waits with a limit in seconds. They return `SHMEMX_SUCCESS` or `SHMEMX_TIMED_OUT`, and store what
-//! they have found unless the pointer is null.
+//! Waits with a limit in seconds. They return `SHMEMX_SUCCESS` or `SHMEMX_TIMED_OUT`, and store
+//! what they have found unless the pointer is null.
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;

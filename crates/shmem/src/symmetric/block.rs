@@ -3,8 +3,9 @@
 //! All PEs allocate the same blocks in the same order, which `agreement` checks, and drop them in
 //! any order. A drop releases the block and waits for no PE: a program may drop its objects when it
 //! returns from `main` because of an error, while the other PEs are in another call. So the next
-//! allocation frees the blocks that all PEs have dropped. The header has the flags of the barriers around an epoch. Each object has flags of its
-//! own: a PE in a barrier of another object must not count as one in this barrier.
+//! allocation frees the blocks that all PEs have dropped. The header has the flags of the barriers
+//! around an epoch. Each object has flags of its own: a PE in a barrier of another object must not
+//! count as one in this barrier.
 #![allow(unsafe_code)]
 
 use crate::agreement::{AgreementStep, Barrier, EnteredStep};
@@ -24,8 +25,8 @@ const ALLOCATES_ELSE: &str = "allocates something else, or finalizes; all PEs al
 /// The minimum alignment of elements in bytes: a cache line, so that no two objects share one.
 const LINE: usize = 64;
 
-/// A block, which an allocation frees after all PEs have dropped it. It stays on its thread, since its
-/// barrier calls the library.
+/// A block, which an allocation frees after all PEs have dropped it. It stays on its thread, since
+/// its barrier calls the library.
 pub(crate) struct SymBlock<'s> {
     /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,

@@ -309,8 +309,8 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Puts, and updates the word of a signal: the network does if it can on this segment, otherwise
-    /// the target's CPU.
+    /// Puts, and updates the word of a signal: the network does if it can on this segment,
+    /// otherwise the target's CPU.
     pub(super) fn put_and_operate(
         &mut self,
         pe: Pe,

@@ -1,9 +1,9 @@
-//! Deferred frees (an extension): a PE releases a block by itself, in any order and on any thread, and
-//! a collective call frees the blocks that all PEs have released.
+//! Deferred frees (an extension): a PE releases a block by itself, in any order and on any thread,
+//! and a collective call frees the blocks that all PEs have released.
 //!
-//! The allocator records which blocks this PE has released. All PEs have the same blocks in the same
-//! order of addresses. So a PE says by one bit for each block what it has released, and the AND of
-//! the bits of all PEs says what can be freed. All free it in the same order, so that their
+//! The allocator records which blocks this PE has released. All PEs have the same blocks in the
+//! same order of addresses. So a PE says by one bit for each block what it has released, and the
+//! AND of the bits of all PEs says what can be freed. All free it in the same order, so that their
 //! allocators stay alike.
 
 use super::{fail_unusable, free_block, with_allocator};
@@ -24,10 +24,10 @@ use std::ptr::with_exposed_provenance_mut;
 /// The operator that keeps the bits that all PEs have.
 static ALL_HAVE: Combine = Combine::and::<u64>();
 
-/// `shmemx_release`: this PE does not use a block any more. Other PEs may use their copies, and this
-/// PE's, until they release it, too. Waits for no PE. Does nothing for a null pointer, and unless
-/// the library is initialized: an object may outlive the library, or be destroyed in a child of
-/// `fork`.
+/// `shmemx_release`: this PE does not use a block any more. Other PEs may use their copies, and
+/// this PE's, until they release it, too. Waits for no PE. Does nothing for a null pointer, and
+/// unless the library is initialized: an object may outlive the library, or be destroyed in a child
+/// of `fork`.
 pub fn release(call: Call, ptr: *mut c_void) {
     if process::inits() == 0 || ptr.is_null() {
         return;

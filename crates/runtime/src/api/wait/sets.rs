@@ -1,5 +1,5 @@
-//! Waits for words of a set, and tests of them (OpenSHMEM 1.6, §9.11): an array of words of this PE,
-//! without those that the program has excluded.
+//! Waits for words of a set, and tests of them (OpenSHMEM 1.6, §9.11): an array of words of this
+//! PE, without those that the program has excluded.
 #![allow(unsafe_code)]
 
 use super::{holds, report_seen, status_word, words_subject};
@@ -329,8 +329,8 @@ fn start_of_search(count: usize, nelems: usize) -> usize {
 }
 
 /// Defines routines on wait sets. `$body` returns the result, given the [`WaitSet`] of the
-/// arguments. `$indices` is the array, if any, in which the routine stores indices, and `$limit` the
-/// limit of a wait, if it has one.
+/// arguments. `$indices` is the array, if any, in which the routine stores indices, and `$limit`
+/// the limit of a wait, if it has one.
 macro_rules! sets {
     ($(
         $(#[doc = $doc:literal])+

@@ -214,27 +214,29 @@ impl Selection {
 
 impl Package {
     fn read(package: &cargo_metadata::Package, set: Packages, root: &Path) -> Result<Self> {
-        let dependency = |found: &cargo_metadata::Dependency| Dependency {
-            name: found.name.clone(),
-            dir: found
-                .path
-                .as_ref()
-                .and_then(|path| relative(path.as_std_path(), root)),
-            dev: found.kind == DependencyKind::Development,
-        };
+        let dependencies = package.dependencies.iter().map(|found| {
+            let path = found.path.as_ref();
+            Dependency {
+                name: found.name.clone(),
+                dir: path.and_then(|path| relative(path.as_std_path(), root)),
+                dev: found.kind == DependencyKind::Development,
+            }
+        });
+
+        let version = package.rust_version.as_ref();
+        let rust_version = version.map(|version| format!("{}.{}", version.major, version.minor));
+
+        // The targets of integration tests have no unit tests of the package.
+        let mut targets = package.targets.iter();
+        let has_unit_tests = targets.any(|target| target.test && !target.is_test());
+
         Ok(Self {
             name: package.name.to_string(),
             dir: dir_of(package.manifest_path.as_std_path(), root)?,
             set,
-            rust_version: package
-                .rust_version
-                .as_ref()
-                .map(|version| format!("{}.{}", version.major, version.minor)),
-            dependencies: package.dependencies.iter().map(dependency).collect(),
-            has_unit_tests: package
-                .targets
-                .iter()
-                .any(|target| target.test && !target.is_test()),
+            rust_version,
+            dependencies: dependencies.collect(),
+            has_unit_tests,
         })
     }
 }

@@ -9,6 +9,7 @@ use core::ffi::c_int;
 use rushmem_runtime::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
+pub use rushmem_runtime::limits::TimedOut;
 use rushmem_runtime::wait::{self, WaitWord, WordWait};
 use rushmem_runtime::{Call, limits, local, signal};
 use std::fmt;
@@ -160,18 +161,6 @@ impl Waits for Signal {
 
 impl Awaited for Signal {}
 
-/// The limit of [`Shmem::wait_for`] has passed before the condition held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimedOut;
-
-impl fmt::Display for TimedOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the limit of a wait has passed")
-    }
-}
-
-impl std::error::Error for TimedOut {}
-
 /// A comparison of an element of this PE with a value (§9.11), such as `x.ge(3)`, for
 /// [`Shmem::wait`], [`Shmem::test`] and [`Shmem::until`].
 #[must_use = "`shmem.wait(condition)` waits for a condition"]
@@ -292,8 +281,7 @@ impl<T: Awaited> Condition<'_, T> {
         let word = self.element.as_ptr().cast();
         let cmp = self.cmp.constant();
         // SAFETY: a `Sym` is an aligned element of a symmetric object.
-        let waited = unsafe { wait::wait_until_within(call, word, cmp, self.value, limit) };
-        waited.map_err(|limits::TimedOut| TimedOut)
+        unsafe { wait::wait_until_within(call, word, cmp, self.value, limit) }
     }
 
     pub(crate) fn test(self, call: Call) -> Option<T::Value> {

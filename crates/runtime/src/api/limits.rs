@@ -4,11 +4,21 @@
 
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 /// The limit of a wait has passed before the wait was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedOut;
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the limit of a wait has passed")
+    }
+}
+
+impl Error for TimedOut {}
 
 /// The longest limit, of some 30 years. A longer one is none: the clock has nanoseconds in 64 bits.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);

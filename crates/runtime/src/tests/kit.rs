@@ -2,10 +2,11 @@
 //! in a thread of its own, and returns the results.
 //!
 //! The PE of the process is never set, so a look-up of it that is left in the routines under test
-//! ends the process, unless it is one that finds no PE, as `job::known` and `network::is_open` do. A thread acts for one PE alone, since the library keeps state in thread-locals.
-//! A panic of a PE fails the test at once, with its message. A job in which nothing happens any
-//! more fails it after [`STALLED`], with what each PE waits for. All that a PE consists of is freed
-//! after its threads have ended, unless the test fails.
+//! ends the process, unless it is one that finds no PE, as `job::known` and `network::is_open` do.
+//! A thread acts for one PE alone, since the library keeps state in thread-locals. A panic of a PE
+//! fails the test at once, with its message. A job in which nothing happens any more fails it after
+//! [`STALLED`], with what each PE waits for. All that a PE consists of is freed after its threads
+//! have ended, unless the test fails.
 
 pub(crate) mod lateness;
 mod network;

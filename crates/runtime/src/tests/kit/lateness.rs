@@ -18,8 +18,8 @@ thread_local! {
     static CURRENT: Cell<Option<&'static Lateness>> = const { Cell::new(None) };
 }
 
-/// Called before each step of a collective or an agreement, which may make the PE late. The threads
-/// of the library are never late.
+/// Called before each step of a collective, an agreement or a test, which may make the PE late. The
+/// threads of the library are never late.
 pub(crate) fn before_step() {
     if let Some(lateness) = CURRENT.get() {
         lateness.before_step();

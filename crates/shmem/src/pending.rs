@@ -7,13 +7,14 @@
 #![allow(unsafe_code)]
 
 use crate::threads::{Local, Threads, UsedByThreads};
-use rushmem_runtime::{Call, ContextHandle, RequestHandle, order, requests};
+use rushmem_runtime::{Call, ContextHandle, RequestHandle, limits, order, requests};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Wake, Waker};
+use std::time::Duration;
 
 /// An operation that was started and completes later: a future of its result.
 ///
@@ -108,7 +109,7 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
     /// If the future was ready before, so that its result was taken.
     #[doc(alias = "shmemx_req_test")]
     #[track_caller]
-    pub fn try_wait(mut self) -> Result<R, Self> {
+    pub fn try_wait(self) -> Result<R, Self> {
         let call = call!("Pending::try_wait");
         let value = match self.operation {
             Operation::Collective { handle, .. } => requests::test(call, handle),
@@ -119,6 +120,49 @@ impl<'a, R, C: Threads> Pending<'a, R, C> {
             Operation::Over => panic_of_over(),
         };
 
+        self.end_if_complete(value)
+    }
+
+    /// Waits as [`wait`](Self::wait) does, but for `limit` at the longest. Returns the result, or
+    /// this value again (`shmemx_ctx_quiet_timed`, or `shmemx_req_wait_timed` for a collective).
+    /// Limits are as those of [`Shmem::wait_for`](crate::Shmem::wait_for).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let shmem = shmem::init();
+    /// let mut sync = shmem.world().start_sync();
+    /// while let Err(again) = sync.wait_for(Duration::from_secs(1)) {
+    ///     println!("PE {} still waits for the others", shmem.my_pe());
+    ///     sync = again;
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When the limit has passed. The operation goes on.
+    ///
+    /// # Panics
+    /// If the future was ready before, so that its result was taken.
+    #[doc(alias = "shmemx_req_wait_timed")]
+    #[doc(alias = "shmemx_ctx_quiet_timed")]
+    #[doc(alias = "shmemx_quiet_timed")]
+    #[track_caller]
+    pub fn wait_for(self, limit: Duration) -> Result<R, Self> {
+        let call = call!("Pending::wait_for");
+        let limit = limits::of_duration(limit);
+        let value = match self.operation {
+            Operation::Collective { handle, .. } => requests::wait_within(call, handle, limit).ok(),
+            Operation::Issued { context, .. } => {
+                let is_complete = order::quiet_within(call, context, limit);
+                if is_complete { Some(0) } else { None }
+            }
+            Operation::Over => panic_of_over(),
+        };
+
+        self.end_if_complete(value)
+    }
+
+    /// Returns the result if the operation is complete, so that there is a value for it.
+    fn end_if_complete(mut self, value: Option<usize>) -> Result<R, Self> {
         match value {
             Some(value) => Ok(self.operation.end(value)),
             None => Err(self),

@@ -7,9 +7,10 @@ use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::view::SymSlice;
 use crate::threads::Threads;
-use crate::wait::{Awaited, Cmp};
+use crate::wait::{Awaited, Cmp, TimedOut};
 use core::ffi::c_int;
-use rushmem_runtime::wait;
+use rushmem_runtime::{limits, wait};
+use std::time::Duration;
 
 /// The values with which elements are compared (§9.11.2 to §9.11.14): one for all, or a slice with
 /// one for each.
@@ -163,16 +164,20 @@ fn other_length(argument: &str, len: usize, nelems: usize) -> ! {
     )
 }
 
-/// Calls a routine of the runtime for conditions; `indices`, if it is there, is the list that the
-/// routine fills, with room for each element. A macro, since the routines are unsafe and generic.
+/// Calls a routine of the runtime for conditions. `indices`, if it is there, is the list that the
+/// routine fills, with room for each element; `limit` is that of a wait with one. A macro, since
+/// the routines are unsafe and generic.
 macro_rules! carry_out {
-    ($routine:ident, $call:expr, $conditions:ident $(, $indices:ident)?) => {{
+    ($routine:ident, $call:expr, $conditions:ident $(, $indices:ident)? $(; $limit:ident)?) => {{
         let Arguments { elements, nelems, status, cmp, values } = $conditions.arguments();
         // SAFETY: `elements` are `nelems` elements of a symmetric object, which the conditions
         // borrow. The arrays of `status` and `values` have as many entries, or are not used, as
         // `each` and `except` have checked. So has the list of indices.
         unsafe {
-            wait::$routine($call, elements, nelems, $($indices.as_mut_ptr(),)? status, cmp, values)
+            wait::$routine(
+                $call, elements, nelems, $($indices.as_mut_ptr(),)? status, cmp, values,
+                $(limits::of_duration($limit),)?
+            )
         }
     }};
 }
@@ -195,6 +200,33 @@ impl<C: Threads> Shmem<C> {
         carry_out!(wait_until_all, call!("wait_all"), conditions);
     }
 
+    /// Waits as [`wait_all`](Shmem::wait_all) does, but for `limit` at the longest
+    /// (`shmemx_wait_until_all_timed`, an extension). Limits are as those of
+    /// [`wait_for`](Shmem::wait_for).
+    ///
+    /// ```
+    /// # use shmem::{Cmp, TimedOut};
+    /// # use std::time::Duration;
+    /// # let shmem = shmem::init();
+    /// let (flags, limit) = (shmem.array::<u64>(2), Duration::from_millis(1));
+    /// flags[0].store(1);
+    /// assert_eq!(shmem.wait_all_for(flags.each(Cmp::Ne, 0), limit), Err(TimedOut));
+    /// flags[1].store(1);
+    /// assert_eq!(shmem.wait_all_for(flags.each(Cmp::Ne, 0), limit), Ok(()));
+    /// ```
+    ///
+    /// # Errors
+    /// When the limit has passed. Nothing has changed then, and the wait may be repeated.
+    #[doc(alias = "shmemx_wait_until_all_timed")]
+    #[doc(alias = "shmemx_wait_until_all_vector_timed")]
+    pub fn wait_all_for<T: Awaited>(
+        &self,
+        conditions: Conditions<'_, T>,
+        limit: Duration,
+    ) -> Result<(), TimedOut> {
+        carry_out!(wait_until_all_within, call!("wait_all_for"), conditions; limit)
+    }
+
     /// Waits until a condition holds. Returns its index, or `None` at once if there are no elements
     /// or all are excluded (`shmem_wait_until_any`, §9.11.3 and §9.11.6).
     ///
@@ -210,6 +242,32 @@ impl<C: Threads> Shmem<C> {
     pub fn wait_any<T: Awaited>(&self, conditions: Conditions<'_, T>) -> Option<usize> {
         let index = carry_out!(wait_until_any, call!("wait_any"), conditions);
         some_index(index)
+    }
+
+    /// Waits as [`wait_any`](Shmem::wait_any) does, but for `limit` at the longest
+    /// (`shmemx_wait_until_any_timed`, an extension). Limits are as those of
+    /// [`wait_for`](Shmem::wait_for).
+    ///
+    /// ```
+    /// # use shmem::{Cmp, TimedOut};
+    /// # use std::time::Duration;
+    /// # let shmem = shmem::init();
+    /// let (flags, limit) = (shmem.array::<u64>(4), Duration::from_millis(1));
+    /// assert_eq!(shmem.wait_any_for(flags.each(Cmp::Ne, 0), limit), Err(TimedOut));
+    /// flags[2].store(1);
+    /// assert_eq!(shmem.wait_any_for(flags.each(Cmp::Ne, 0), limit), Ok(Some(2)));
+    /// ```
+    ///
+    /// # Errors
+    /// When the limit has passed. Nothing has changed then, and the wait may be repeated.
+    #[doc(alias = "shmemx_wait_until_any_timed")]
+    #[doc(alias = "shmemx_wait_until_any_vector_timed")]
+    pub fn wait_any_for<T: Awaited>(
+        &self,
+        conditions: Conditions<'_, T>,
+        limit: Duration,
+    ) -> Result<Option<usize>, TimedOut> {
+        carry_out!(wait_until_any_within, call!("wait_any_for"), conditions; limit).map(some_index)
     }
 
     /// Waits until at least one condition holds, and returns the indices of those that do. Returns
@@ -230,6 +288,36 @@ impl<C: Threads> Shmem<C> {
         let found = carry_out!(wait_until_some, call!("wait_some"), conditions, indices);
         indices.truncate(found);
         indices
+    }
+
+    /// Waits as [`wait_some`](Shmem::wait_some) does, but for `limit` at the longest
+    /// (`shmemx_wait_until_some_timed`, an extension). Limits are as those of
+    /// [`wait_for`](Shmem::wait_for).
+    ///
+    /// ```
+    /// # use shmem::{Cmp, TimedOut};
+    /// # use std::time::Duration;
+    /// # let shmem = shmem::init();
+    /// let (flags, limit) = (shmem.array::<u64>(4), Duration::from_millis(1));
+    /// assert_eq!(shmem.wait_some_for(flags.each(Cmp::Ne, 0), limit), Err(TimedOut));
+    /// flags[1..3].fill(1);
+    /// assert_eq!(shmem.wait_some_for(flags.each(Cmp::Ne, 0), limit), Ok(vec![1, 2]));
+    /// ```
+    ///
+    /// # Errors
+    /// When the limit has passed. Nothing has changed then, and the wait may be repeated.
+    #[doc(alias = "shmemx_wait_until_some_timed")]
+    #[doc(alias = "shmemx_wait_until_some_vector_timed")]
+    pub fn wait_some_for<T: Awaited>(
+        &self,
+        conditions: Conditions<'_, T>,
+        limit: Duration,
+    ) -> Result<Vec<usize>, TimedOut> {
+        let mut indices = vec![0; conditions.elements.len()];
+        let call = call!("wait_some_for");
+        let found = carry_out!(wait_until_some_within, call, conditions, indices; limit)?;
+        indices.truncate(found);
+        Ok(indices)
     }
 
     /// Returns true if all conditions hold now (`shmem_test_all`, §9.11.9 and §9.11.12), also if

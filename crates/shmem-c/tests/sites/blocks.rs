@@ -306,6 +306,8 @@ fn valgrind(how: &str, n: usize) -> Outcome {
         .n(n)
         .arg(how)
         .env("SHMEM_CHECK", 1)
+        // valgrind writes a shadow of each mapping of the heap.
+        .env("SHMEM_SYMMETRIC_SIZE", "1m")
         .launcher_options(["valgrind", "-q"])
         .run()
 }

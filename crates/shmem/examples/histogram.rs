@@ -22,7 +22,7 @@ fn main() {
 
     let mut expected = [0; BINS];
     (0..shmem.n_pes() * KEYS).for_each(|key| expected[bin(key)] += 1);
-    let mine = counts.own().on(shmem.me()).load_each();
+    let mine = counts.own().to_vec();
     assert_eq!(mine, expected[counts.own_range()]);
     println!("PE {me} has the bins {:?}: {mine:?}", counts.own_range());
 }

@@ -17,9 +17,8 @@ fn main() {
     let greatest = world.all_reduce(value(me), Max);
     assert_eq!(Some(greatest), (0..n_pes).map(value).max());
 
-    let source = shmem.array(3);
+    let source = shmem.array_from(&[value(me), me, 7 - value(me)]);
     let dest = shmem.array(3);
-    source.copy_from_slice(&[value(me), me, 7 - value(me)]);
     world.all_reduce_into(&source, &dest, Max);
     assert_eq!(dest[0].load(), greatest);
     assert_eq!(dest[1].load(), n_pes - 1);

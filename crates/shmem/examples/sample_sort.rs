@@ -39,8 +39,7 @@ fn main() {
     }
     counts.push(KEYS - start);
 
-    let outbox = shmem.array(KEYS);
-    outbox.copy_from_slice(&mine);
+    let outbox = shmem.array_from(&mine);
     let inbox = shmem.array(2 * KEYS);
     let received = world.all_to_all_blocks(&outbox, &counts, &inbox);
     let mut sorted = inbox[..received].to_vec();

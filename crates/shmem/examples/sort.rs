@@ -37,7 +37,7 @@ fn main() {
     });
     shmem.barrier_all();
 
-    let mut sorted = inbox[..filled.on(shmem.me()).load()].to_vec();
+    let mut sorted = inbox[..filled.load()].to_vec();
     sorted.sort_unstable();
 
     let mut expected: Vec<u64> = (0..n_pes)

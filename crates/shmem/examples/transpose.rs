@@ -13,13 +13,10 @@ fn main() {
 
     // The part of each PE is stored as a row of square blocks, so that the elements of a block are
     // adjacent.
-    let matrix = shmem.array::<u32>(ROWS * size);
-    for (block, elements) in matrix.chunks(ROWS * ROWS).enumerate() {
-        for (i, element) in elements.iter().enumerate() {
-            element.store(value(me * ROWS + i / ROWS, block * ROWS + i % ROWS));
-        }
-    }
-    shmem.barrier_all();
+    let matrix = shmem.array_from_fn(ROWS * size, |element| {
+        let (block, i) = (element / (ROWS * ROWS), element % (ROWS * ROWS));
+        value(me * ROWS + i / ROWS, block * ROWS + i % ROWS)
+    });
 
     // Gets block number `me` of every PE, and transposes each block by itself.
     let mut blocks = vec![0; ROWS * size];

@@ -11,7 +11,7 @@ use crate::remote::Remote;
 use crate::rma::require_same_length;
 use crate::symmetric::array::SymArray;
 use crate::symmetric::boxed::SymBox;
-use crate::symmetric::view::SymSlice;
+use crate::symmetric::view::{Sym, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
 use rushmem_runtime::{Call, Context as _, ContextHandle, DefaultContext, ExistingPe, amo, setup};
@@ -63,6 +63,42 @@ impl<C: Threads> Shmem<C> {
         // Completes the stores, so that every PE finds the values.
         self.barrier_all();
         array
+    }
+}
+
+// What a PE loads of its own needs no operation, so no handle and no context: any thread may load at
+// any time. A store would not be atomic towards the updates by a network card.
+impl<T: AtomicValue> Sym<Atomic<T>> {
+    /// Returns this PE's value of the element. As [`wait`](Shmem::wait), which is faster in a loop,
+    /// it finds what operations have changed; they are complete after a barrier, for example.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let hits = shmem.atomic(0u64);
+    /// hits.on(shmem.next()).add(1);
+    /// shmem.barrier_all();
+    /// assert_eq!(hits.load(), 1);
+    /// ```
+    #[inline(always)]
+    pub fn load(&self) -> T {
+        // SAFETY: `self` is an aligned element of a symmetric object, whose bits are a value, and
+        // which only atomic operations access.
+        unsafe { T::fetch(self.as_ptr().cast::<T>()) }
+    }
+}
+
+impl<T: AtomicValue> SymSlice<Atomic<T>> {
+    /// Returns the values of this PE's elements, each of which is loaded atomically.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let counts = shmem.array::<shmem::Atomic<u64>>(3);
+    /// counts[1].on(shmem.next()).add(5);
+    /// shmem.barrier_all();
+    /// assert_eq!(counts.to_vec(), [0, 5, 0]);
+    /// ```
+    pub fn to_vec(&self) -> Vec<T> {
+        self.iter().map(Sym::<Atomic<T>>::load).collect()
     }
 }
 

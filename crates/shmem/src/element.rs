@@ -71,7 +71,7 @@ unsafe impl<T: Pod> Element for T {}
 #[diagnostic::on_unimplemented(
     message = "elements of type `{Self}` are not loaded, stored or lent as plain data",
     label = "not plain data",
-    note = "an `Atomic` has `load`, `store`, `fetch_add` and others of `x.on(peer)`, also for that of this PE, `x.on(shmem.me())`; \
+    note = "an `Atomic` has `store`, `fetch_add` and others of `x.on(peer)`, also for that of this PE, `x.on(shmem.me())`; \
             a `Signal` has `set` and `add` there, and is read by `shmem.signal(&x)`"
 )]
 pub trait PlainData: Element + Pod {}

@@ -2,11 +2,12 @@
 //!
 //! `array` and `boxed` have the objects that all PEs allocate together, each in a `block` of the
 //! symmetric heap; `statics` has variables of the program. All objects are accessed through a
-//! `view`, or in an `epoch` by a reference.
+//! `view` or its `parts`, or in an `epoch` by a reference.
 
 pub(crate) mod array;
 pub(crate) mod block;
 pub(crate) mod boxed;
 mod epoch;
+pub(crate) mod parts;
 pub(crate) mod statics;
 pub(crate) mod view;

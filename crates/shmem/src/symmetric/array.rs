@@ -1,7 +1,7 @@
 //! Arrays in the symmetric heap (OpenSHMEM 1.6, §9.3).
 #![allow(unsafe_code)]
 
-use crate::element::{Element, Plain};
+use crate::element::{Element, Plain, PlainData};
 use crate::job::Shmem;
 use crate::panics::mistake;
 use crate::symmetric::block::SymBlock;
@@ -84,6 +84,53 @@ impl<C: Threads> Shmem<C> {
     /// If the symmetric heap has no room, which is so on all PEs.
     pub fn try_array<T: Element>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
         SymArray::allocate(call!("Shmem::array"), len, len)
+    }
+
+    /// Allocates elements with these values on each PE (`shmem_malloc`, §9.3.1). Collective: all
+    /// PEs pass the same number of values, which may be different ones. The job ends with a message
+    /// if another PE allocates something else.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let me = shmem.my_pe();
+    /// let numbers = shmem.array_from(&[me, me + 1, me + 2]);
+    /// assert_eq!(numbers.on(shmem.pe(1)).to_vec(), [1, 2, 3]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
+    #[doc(alias = "shmem_malloc")]
+    #[track_caller]
+    pub fn array_from<T: PlainData>(&self, values: &[T]) -> SymArray<'_, T> {
+        let array = self.array(values.len());
+        array.copy_from_slice(values);
+
+        // Every PE then finds the values. A store of this PE to its own element needs no quiet.
+        self.sync_all();
+        array
+    }
+
+    /// Allocates `len` elements on each PE, whose values `f` returns for their indices
+    /// (`shmem_malloc`, §9.3.1), as [`std::array::from_fn`] makes an array. Collective. The job
+    /// ends with a message if another PE allocates something else.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let squares = shmem.array_from_fn(4, |i| i * i);
+    /// assert_eq!(squares.on(shmem.next()).to_vec(), [0, 1, 4, 9]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the symmetric heap has no room, which is so on all PEs.
+    #[doc(alias = "shmem_malloc")]
+    #[track_caller]
+    pub fn array_from_fn<T: PlainData>(
+        &self,
+        len: usize,
+        f: impl FnMut(usize) -> T,
+    ) -> SymArray<'_, T> {
+        let values: Vec<T> = (0..len).map(f).collect();
+        self.array_from(&values)
     }
 }
 

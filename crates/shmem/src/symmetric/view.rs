@@ -18,7 +18,6 @@ use crate::panics::mistake;
 use rushmem_runtime::local;
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::iter::FusedIterator;
 use std::ops::{
     Bound, Index, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo,
     RangeToInclusive,
@@ -67,7 +66,7 @@ impl<T: Element> SymSlice<T> {
     }
 
     #[inline(always)]
-    fn of(cells: &[Sym<T>]) -> &SymSlice<T> {
+    pub(super) fn of(cells: &[Sym<T>]) -> &SymSlice<T> {
         let cells = std::ptr::from_ref(cells) as *const SymSlice<T>;
         // SAFETY: the pointer is a reference to a slice, and a `SymSlice` is laid out as that.
         unsafe { &*cells }
@@ -97,17 +96,19 @@ impl<T: Element> SymSlice<T> {
         self.0.is_empty()
     }
 
-    /// Returns the element at an index, if there is one. `&x[index]` panics if there is none.
+    /// Returns the element at an index, or the elements of a range, if they exist. `&x[index]`
+    /// panics if they do not.
     ///
     /// ```
     /// # let shmem = shmem::init();
     /// let numbers = shmem.array::<u64>(8);
     /// assert_eq!(numbers.get(7).map(|x| x.load()), Some(0));
-    /// assert!(numbers.get(8).is_none());
+    /// assert_eq!(numbers.get(6..).map(|part| part.len()), Some(2));
+    /// assert!(numbers.get(8).is_none() && numbers.get(6..9).is_none());
     /// ```
     #[inline]
-    pub fn get(&self, index: usize) -> Option<&Sym<T>> {
-        self.0.get(index)
+    pub fn get<I: SymIndex<T>>(&self, index: I) -> Option<&I::Output> {
+        index.elements_of(self)
     }
 
     /// Returns the first element.
@@ -171,21 +172,9 @@ impl<T: Element> SymSlice<T> {
         self.0.iter()
     }
 
-    /// Returns the elements in parts of `len` elements, the last of which may be shorter.
-    ///
-    /// ```
-    /// # let shmem = shmem::init();
-    /// let numbers = shmem.array::<u64>(8);
-    /// let lengths: Vec<usize> = numbers.chunks(3).map(|part| part.len()).collect();
-    /// assert_eq!(lengths, [3, 3, 2]);
-    /// ```
-    ///
-    /// # Panics
-    /// If `len` is 0.
-    #[inline]
-    #[track_caller]
-    pub fn chunks(&self, len: usize) -> Chunks<'_, T> {
-        Chunks(self.0.chunks(len))
+    #[inline(always)]
+    pub(super) fn cells(&self) -> &[Sym<T>] {
+        &self.0
     }
 
     /// Returns the address of this PE's elements, for unsafe code. Peers may access them at any
@@ -286,7 +275,10 @@ impl<T: Element> SymSlice<T> {
             element.store(value);
         }
     }
+}
 
+// Blocks of their own, since those of atomic elements have methods of these names.
+impl<T: PlainData> SymSlice<T> {
     /// Returns the values of this PE's elements.
     ///
     /// ```
@@ -295,57 +287,12 @@ impl<T: Element> SymSlice<T> {
     /// numbers[3].store(17);
     /// assert_eq!(numbers[2..].to_vec(), [0, 17]);
     /// ```
-    pub fn to_vec(&self) -> Vec<T>
-    where
-        T: PlainData,
-    {
+    pub fn to_vec(&self) -> Vec<T> {
         let mut elements = vec![T::zeroed(); self.len()];
         self.copy_to_slice(&mut elements);
         elements
     }
-
-    #[inline]
-    #[track_caller]
-    fn part(&self, range: impl RangeBounds<usize>) -> &SymSlice<T> {
-        let range = bounds(range, self.len());
-        match self.0.get(range.clone()) {
-            Some(cells) => Self::of(cells),
-            None => out_of_bounds(format_args!("range {range:?}"), self.len()),
-        }
-    }
 }
-
-/// Parts of symmetric elements, one after the other: the iterator of [`SymSlice::chunks`].
-#[derive(Clone)]
-#[must_use = "an iterator does nothing unless it is used"]
-pub struct Chunks<'a, T: Element>(slice::Chunks<'a, Sym<T>>);
-
-impl<'a, T: Element> Iterator for Chunks<'a, T> {
-    type Item = &'a SymSlice<T>;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a SymSlice<T>> {
-        self.0.next().map(SymSlice::of)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-
-    fn nth(&mut self, n: usize) -> Option<&'a SymSlice<T>> {
-        self.0.nth(n).map(SymSlice::of)
-    }
-}
-
-impl<'a, T: Element> DoubleEndedIterator for Chunks<'a, T> {
-    #[inline]
-    fn next_back(&mut self) -> Option<&'a SymSlice<T>> {
-        self.0.next_back().map(SymSlice::of)
-    }
-}
-
-impl<T: Element> ExactSizeIterator for Chunks<'_, T> {}
-impl<T: Element> FusedIterator for Chunks<'_, T> {}
 
 /// Returns the start and the end of a range of indices into `len` elements. Neither is checked: the
 /// range may exceed the elements, and its end may be before its start.
@@ -364,35 +311,17 @@ pub(crate) fn bounds(range: impl RangeBounds<usize>, len: usize) -> Range<usize>
     start..end
 }
 
-impl<T: Element> Index<usize> for SymSlice<T> {
-    type Output = Sym<T>;
+impl<T: Element, I: SymIndex<T>> Index<I> for SymSlice<T> {
+    type Output = I::Output;
 
     #[inline]
     #[track_caller]
-    fn index(&self, index: usize) -> &Sym<T> {
-        match self.0.get(index) {
-            Some(element) => element,
-            None => out_of_bounds(format_args!("index {index}"), self.len()),
+    fn index(&self, index: I) -> &I::Output {
+        match index.clone().elements_of(self) {
+            Some(elements) => elements,
+            None => out_of_bounds(&index.shown(self.len()), self.len()),
         }
     }
-}
-
-macro_rules! ranges {
-    ($($range:ty)*) => {$(
-        impl<T: Element> Index<$range> for SymSlice<T> {
-            type Output = SymSlice<T>;
-
-            #[inline]
-            #[track_caller]
-            fn index(&self, range: $range) -> &SymSlice<T> {
-                self.part(range)
-            }
-        }
-    )*};
-}
-ranges! {
-    Range<usize> RangeFrom<usize> RangeTo<usize> RangeFull RangeInclusive<usize>
-    RangeToInclusive<usize> (Bound<usize>, Bound<usize>)
 }
 
 impl<'a, T: Element> IntoIterator for &'a SymSlice<T> {
@@ -442,23 +371,6 @@ impl<T: Element> Sym<T> {
         self.0.get()
     }
 
-    /// Returns this PE's value of the element.
-    ///
-    /// ```
-    /// # let shmem = shmem::init();
-    /// let mine = shmem.boxed(17);
-    /// assert_eq!(mine.load(), 17);
-    /// ```
-    #[inline(always)]
-    pub fn load(&self) -> T
-    where
-        T: PlainData,
-    {
-        // SAFETY: `self` is an aligned element of a symmetric object, whose bits are a value,
-        // whatever wrote them.
-        unsafe { local::load(self.as_ptr().cast::<Plain<T>>()) }.0
-    }
-
     /// Writes to this PE's element.
     ///
     /// ```
@@ -477,15 +389,88 @@ impl<T: Element> Sym<T> {
     }
 }
 
+impl<T: PlainData> Sym<T> {
+    /// Returns this PE's value of the element.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mine = shmem.boxed(17);
+    /// assert_eq!(mine.load(), 17);
+    /// ```
+    #[inline(always)]
+    pub fn load(&self) -> T {
+        // SAFETY: `self` is an aligned element of a symmetric object, whose bits are a value,
+        // whatever wrote them.
+        unsafe { local::load(self.as_ptr().cast::<Plain<T>>()) }.0
+    }
+}
+
 mod sealed {
     use super::{Element, SymSlice};
+
+    pub trait IndexesElements<T: Element>: Clone {
+        /// What has this index: an element or several.
+        type Output: ?Sized;
+
+        /// Returns what has this index, or `None` if it is out of bounds.
+        fn elements_of(self, elements: &SymSlice<T>) -> Option<&Self::Output>;
+
+        /// Returns the words for this index of `len` elements in a message.
+        fn shown(self, len: usize) -> String;
+    }
 
     pub trait IsSymmetric<T: Element> {
         /// Returns all elements.
         fn as_sym_slice(&self) -> &SymSlice<T>;
     }
 }
+use sealed::IndexesElements;
 pub(crate) use sealed::IsSymmetric;
+
+/// What indexes a [`SymSlice`]: a `usize`, or a range of them.
+#[diagnostic::on_unimplemented(
+    message = "symmetric elements are not indexed by `{Self}`",
+    label = "neither a `usize` nor a range of `usize`"
+)]
+pub trait SymIndex<T: Element>: IndexesElements<T> {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element, I: IndexesElements<T>> SymIndex<T> for I {}
+
+impl<T: Element> IndexesElements<T> for usize {
+    type Output = Sym<T>;
+
+    #[inline]
+    fn elements_of(self, elements: &SymSlice<T>) -> Option<&Sym<T>> {
+        elements.0.get(self)
+    }
+
+    fn shown(self, _: usize) -> String {
+        format!("index {self}")
+    }
+}
+
+macro_rules! ranges {
+    ($($range:ty)*) => {$(
+        impl<T: Element> IndexesElements<T> for $range {
+            type Output = SymSlice<T>;
+
+            #[inline]
+            fn elements_of(self, elements: &SymSlice<T>) -> Option<&SymSlice<T>> {
+                let range = bounds(self, elements.len());
+                elements.0.get(range).map(SymSlice::of)
+            }
+
+            fn shown(self, len: usize) -> String {
+                format!("range {:?}", bounds(self, len))
+            }
+        }
+    )*};
+}
+ranges! {
+    Range<usize> RangeFrom<usize> RangeTo<usize> RangeFull RangeInclusive<usize>
+    RangeToInclusive<usize> (Bound<usize>, Bound<usize>)
+}
 
 /// The symmetric memory that a collective takes (§9.10): a [`SymSlice`], or a [`Sym`],
 /// [`SymArray`](crate::SymArray) or [`SymBox`](crate::SymBox).
@@ -518,10 +503,10 @@ impl<T: Element> IsSymmetric<T> for Sym<T> {
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
+fn out_of_bounds(index: &str, len: usize) -> ! {
     mistake!(
         call!("SymSlice"),
-        "{what} is out of bounds of {len} elements"
+        "{index} is out of bounds of {len} elements"
     )
 }
 
@@ -538,12 +523,6 @@ fn differ(here: usize, there: usize) -> ! {
 impl<T: Element> fmt::Debug for SymSlice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SymSlice({:p}; {})", self.as_ptr(), self.len())
-    }
-}
-
-impl<T: Element> fmt::Debug for Chunks<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Chunks({})", self.0.len())
     }
 }
 
@@ -594,25 +573,45 @@ mod tests {
     fn parts_are_those_of_slices() {
         let mut elements: Vec<u16> = (0..7).collect();
         on_view(&mut elements, |view| {
-            let parts: Vec<Vec<u16>> = view.chunks(3).map(SymSlice::to_vec).collect();
+            let parts: Vec<Vec<u16>> = view.chunks(3).map(SymSlice::<u16>::to_vec).collect();
             assert_eq!(parts, [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
             let mut parts = view.chunks(3);
             assert_eq!(parts.len(), 3);
-            assert_eq!(parts.next_back().map(SymSlice::to_vec), Some(vec![6]));
             assert_eq!(
-                parts.clone().nth(1).map(SymSlice::to_vec),
+                parts.next_back().map(SymSlice::<u16>::to_vec),
+                Some(vec![6])
+            );
+            assert_eq!(
+                parts.clone().nth(1).map(SymSlice::<u16>::to_vec),
                 Some(vec![3, 4, 5])
             );
             assert_eq!(format!("{parts:?}"), "Chunks(2)");
+
+            let mut parts = view.chunks_exact(3);
+            assert_eq!(parts.len(), 2);
+            assert_eq!(parts.remainder().to_vec(), [6]);
+            assert_eq!(
+                parts.next_back().map(SymSlice::<u16>::to_vec),
+                Some(vec![3, 4, 5])
+            );
+            let sums = view.windows(3).map(|part| part.to_vec().iter().sum());
+            assert_eq!(sums.collect::<Vec<u16>>(), [3, 6, 9, 12, 15]);
+            assert_eq!(view.windows(8).len(), 0);
 
             let (first, rest) = view.split_at(5);
             assert_eq!(first.len(), 5);
             assert_eq!(rest.to_vec(), [5, 6]);
 
-            assert_eq!(view.first().map(Sym::load), Some(0));
-            assert_eq!(view.last().map(Sym::load), Some(6));
-            assert_eq!(view.get(7).map(Sym::load), None);
-            assert_eq!(view.iter().rev().map(Sym::load).max(), Some(6));
+            assert_eq!(view.first().map(Sym::<u16>::load), Some(0));
+            assert_eq!(view.last().map(Sym::<u16>::load), Some(6));
+            assert_eq!(view.get(7).map(Sym::<u16>::load), None);
+            assert_eq!(
+                view.get(5..=6).map(SymSlice::<u16>::to_vec),
+                Some(vec![5, 6])
+            );
+            assert!(view.get(5..8).is_none());
+            assert!(view.get((Bound::Excluded(5), Bound::Excluded(4))).is_none());
+            assert_eq!(view.iter().rev().map(Sym::<u16>::load).max(), Some(6));
         });
     }
 

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 type Refusals = BTreeSet<(u64, String)>;
 
 /// Parts of the messages that the library defines.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "does not combine elements of type",
     "atomic operation",
     "cannot wait for",
@@ -28,6 +28,7 @@ const OURS: [&str; 11] = [
     "are not loaded, stored or lent",
     "stays on the thread that",
     "cannot be created where",
+    "are not indexed by",
 ];
 
 /// The errors of the compiler in a program.

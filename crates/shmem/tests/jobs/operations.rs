@@ -50,6 +50,34 @@ shmem::test!(blocks_are_apart_on_both_sides, pes = PES, |shmem| {
     shmem.barrier_all();
 });
 
+shmem::test!(arrays_begin_with_values, pes = PES, |shmem| {
+    let (me, next) = (shmem.my_pe(), shmem.next().pe());
+    let numbers = shmem.array_from(&[me, 7, me + 1]);
+    assert_eq!(numbers.on(shmem.next()).to_vec(), [next, 7, next + 1]);
+    let products = shmem.array_from_fn(5, |i| (me * i) as f32);
+    assert_eq!(products[4].on(shmem.next()).read(), (next * 4) as f32);
+    assert!(shmem.array_from::<u8>(&[]).is_empty());
+    shmem.barrier_all();
+});
+
+shmem::test!(
+    own_atomics_are_loaded_without_an_operation,
+    pes = PES,
+    |shmem| {
+        let counts = shmem.atomics(&[5u32, 6, 7]);
+        let energy = shmem.atomic(0.5f64);
+        for peer in shmem.peers() {
+            counts[1].on(peer).add(10);
+            energy.on(peer).add(0.25);
+        }
+        shmem.barrier_all();
+        let n = shmem.n_pes();
+        assert_eq!(counts.to_vec(), [5, 6 + 10 * n as u32, 7]);
+        assert_eq!(counts[1..2].to_vec(), [counts[1].load()]);
+        assert_eq!(energy.load(), 0.5 + 0.25 * n as f64);
+    }
+);
+
 shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     let me = shmem.my_pe();
     let n = shmem.n_pes();

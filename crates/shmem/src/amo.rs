@@ -79,6 +79,95 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         if old == current { Ok(old) } else { Err(old) }
     }
 
+    /// Writes what `f` returns for the value, unless it returns `None`. Returns the old value: as
+    /// `Ok` if a value was written, otherwise as an error, as the atomic types of `std`.
+    ///
+    /// It is a [`load`](Self::load), and [`compare_exchange`](Self::compare_exchange) until no other
+    /// PE has changed the value meanwhile, so at least two round trips; `f` is called before each.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let free = shmem.atomic(3u32);
+    /// let taken = free.on(shmem.next()).fetch_update(|n| n.checked_sub(2));
+    /// let again = free.on(shmem.next()).fetch_update(|n| n.checked_sub(2));
+    /// assert_eq!((taken, again), (Ok(3), Err(1)));
+    /// ```
+    ///
+    /// # Errors
+    /// If `f` returns `None`.
+    #[doc(alias = "update")]
+    #[doc(alias = "try_update")]
+    #[inline]
+    pub fn fetch_update(self, mut f: impl FnMut(T) -> Option<T>) -> Result<T, T>
+    where
+        T: AtomicInteger,
+    {
+        let mut current = self.load();
+        while let Some(new) = f(current) {
+            match self.compare_exchange(current, new) {
+                Ok(old) => return Ok(old),
+                Err(changed) => current = changed,
+            }
+        }
+        Err(current)
+    }
+
+    /// Writes `value` if it is greater than the element's, and returns the old value. It is a
+    /// [`fetch_update`](Self::fetch_update), or only a load if the value is not greater.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let most = shmem.atomic(0usize);
+    /// most.on(shmem.pe(0)).fetch_max(shmem.my_pe());
+    /// shmem.barrier_all();
+    /// assert_eq!(most.on(shmem.pe(0)).load(), shmem.n_pes() - 1);
+    /// ```
+    #[inline]
+    pub fn fetch_max(self, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        let larger = self.fetch_update(|old| (value > old).then_some(value));
+        larger.unwrap_or_else(|old| old)
+    }
+
+    /// Writes `value` if it is less than the element's, and returns the old value. It is a
+    /// [`fetch_update`](Self::fetch_update), or only a load if the value is not less.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let first = shmem.atomic(usize::MAX);
+    /// first.on(shmem.pe(0)).fetch_min(shmem.my_pe() + 5);
+    /// shmem.barrier_all();
+    /// assert_eq!(first.on(shmem.pe(0)).load(), 5);
+    /// ```
+    #[inline]
+    pub fn fetch_min(self, value: T) -> T
+    where
+        T: AtomicInteger,
+    {
+        let lesser = self.fetch_update(|old| (value < old).then_some(value));
+        lesser.unwrap_or_else(|old| old)
+    }
+
+    /// Subtracts `value`, and returns the old value; a difference of integers wraps
+    /// (`shmem_atomic_fetch_add`, §9.7.1.7, of the negative).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let left = shmem.atomic(100u64);
+    /// let before = left.on(shmem.next()).fetch_sub(30);
+    /// assert_eq!((before, left.on(shmem.next()).load()), (100, 70));
+    /// ```
+    #[doc(alias = "shmem_atomic_fetch_add")]
+    #[inline]
+    pub fn fetch_sub(self, value: T) -> T
+    where
+        T: AtomicNumber,
+    {
+        self.fetch_add(value.negative())
+    }
+
     operations! {
         /// Writes `value` (`shmem_atomic_set`, §9.7.1.2). It is there after a
         /// [`quiet`](crate::Context::quiet).
@@ -88,7 +177,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         /// let state = shmem.atomic(0u32);
         /// state.on(shmem.next()).store(2);
         /// shmem.barrier_all();
-        /// assert_eq!(state.on(shmem.me()).load(), 2);
+        /// assert_eq!(state.load(), 2);
         /// ```
         #[doc(alias = "shmem_atomic_set")]
         store = set: AtomicValue;
@@ -140,7 +229,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         /// let flags = shmem.atomic(0b111u32);
         /// flags.on(shmem.next()).and(0b101);
         /// shmem.barrier_all();
-        /// assert_eq!(flags.on(shmem.me()).load(), 0b101);
+        /// assert_eq!(flags.load(), 0b101);
         /// ```
         #[doc(alias = "shmem_atomic_and")]
         and = and: AtomicInteger;
@@ -186,7 +275,7 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
         /// let side = shmem.atomic(0b01u32);
         /// side.on(shmem.next()).xor(0b11);
         /// shmem.barrier_all();
-        /// assert_eq!(side.on(shmem.me()).load(), 0b10);
+        /// assert_eq!(side.load(), 0b10);
         /// ```
         #[doc(alias = "shmem_atomic_xor")]
         xor = xor: AtomicInteger;

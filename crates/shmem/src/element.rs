@@ -16,11 +16,34 @@ mod sealed {
     pub trait Value: Amo {}
     impl<T: Amo> Value for T {}
 
-    pub trait Number: AddAmo {}
-    impl<T: AddAmo> Number for T {}
+    pub trait Number: AddAmo {
+        /// Returns the number whose addition subtracts this one; that of an integer wraps.
+        fn negative(self) -> Self;
+    }
 
     pub trait Integer: ArithmeticAmo + BitwiseAmo {}
     impl<T: ArithmeticAmo + BitwiseAmo> Integer for T {}
+
+    macro_rules! numbers {
+        ($($number:ty: $negative:path;)*) => {$(
+            impl Number for $number {
+                #[inline(always)]
+                fn negative(self) -> Self {
+                    $negative(self)
+                }
+            }
+        )*};
+    }
+    numbers! {
+        i32: i32::wrapping_neg;
+        u32: u32::wrapping_neg;
+        i64: i64::wrapping_neg;
+        u64: u64::wrapping_neg;
+        isize: isize::wrapping_neg;
+        usize: usize::wrapping_neg;
+        f32: std::ops::Neg::neg;
+        f64: std::ops::Neg::neg;
+    }
 }
 pub(crate) use sealed::IsElement;
 
@@ -133,9 +156,9 @@ impl<T: AtomicValue + sealed::Number> AtomicNumber for T {}
     label = "not an integer of 4 or 8 bytes",
     note = "floating-point numbers have load, store, swap, add and fetch_add alone"
 )]
-pub trait AtomicInteger: AtomicNumber + PartialEq + sealed::Integer {}
+pub trait AtomicInteger: AtomicNumber + Ord + sealed::Integer {}
 
-impl<T: AtomicNumber + PartialEq + sealed::Integer> AtomicInteger for T {}
+impl<T: AtomicNumber + Ord + sealed::Integer> AtomicInteger for T {}
 
 /// An element as the runtime's type of elements. It exists since a trait of the runtime cannot be
 /// implemented here for every [`Element`] itself.

@@ -192,6 +192,7 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     /// assert_eq!(inbox.load(), 17);
     /// ```
     #[doc(alias = "shmem_p")]
+    #[doc(alias = "put")]
     #[inline]
     pub fn write(self, value: T)
     where
@@ -211,6 +212,7 @@ impl<T: Element, C: Threads> Remote<'_, Sym<T>, Peer<'_, C>> {
     /// assert_eq!(mine.on(shmem.next()).read(), shmem.next().pe());
     /// ```
     #[doc(alias = "shmem_g")]
+    #[doc(alias = "get")]
     #[inline]
     pub fn read(self) -> T
     where

@@ -390,6 +390,36 @@ impl<T: Element> Sym<T> {
 }
 
 impl<T: PlainData> Sym<T> {
+    /// Writes what `f` returns for this PE's value of the element, as
+    /// [`Cell::update`](std::cell::Cell::update). What another PE writes meanwhile is lost, so one
+    /// that several PEs change is an [`Atomic`](crate::Atomic).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let steps = shmem.boxed(17);
+    /// steps.update(|n| n + 1);
+    /// assert_eq!(steps.load(), 18);
+    /// ```
+    #[inline]
+    pub fn update(&self, f: impl FnOnce(T) -> T) {
+        self.store(f(self.load()));
+    }
+
+    /// Exchanges this PE's values of two elements, as [`Cell::swap`](std::cell::Cell::swap).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let numbers = shmem.array_from(&[1, 2, 3]);
+    /// numbers[0].swap(&numbers[2]);
+    /// assert_eq!(numbers.to_vec(), [3, 2, 1]);
+    /// ```
+    #[inline]
+    pub fn swap(&self, other: &Sym<T>) {
+        let value = self.load();
+        self.store(other.load());
+        other.store(value);
+    }
+
     /// Returns this PE's value of the element.
     ///
     /// ```

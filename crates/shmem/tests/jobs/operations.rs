@@ -137,6 +137,46 @@ shmem::test!(static_variables_are_symmetric, pes = PES, |shmem| {
     assert_eq!(numbers.to_vec(), [-1, 2, -3, 4]);
 });
 
+shmem::test!(updates_of_several_pes_are_all_kept, pes = PES, |shmem| {
+    let (me, n) = (shmem.my_pe(), shmem.n_pes());
+    let most = shmem.atomic(-1i32);
+    let least = shmem.atomic(u64::MAX);
+    let sum = shmem.atomic(0u64);
+    let left = shmem.atomic(0i64);
+    let energy = shmem.atomic(1.0f32);
+    let last = shmem.pe(n - 1);
+    for step in 0..50 {
+        let value = (step * n + me) as i32;
+        assert!(most.on(last).fetch_max(value) < (50 * n) as i32);
+        least.on(last).fetch_min(value as u64 + 3);
+        let old = sum.on(last).fetch_update(|old| Some(old + 3));
+        assert_eq!(old.map(|old| old % 3), Ok(0));
+        left.on(last).fetch_sub(2);
+    }
+    shmem.barrier_all();
+    assert_eq!(most.on(last).load(), (50 * n) as i32 - 1);
+    assert_eq!(least.on(last).load(), 3);
+    assert_eq!(sum.on(last).load(), 150 * n as u64);
+    assert_eq!(left.on(last).load(), -100 * n as i64);
+
+    // What does not change the value returns it, too.
+    assert_eq!(most.on(last).fetch_max(-7), (50 * n) as i32 - 1);
+    assert_eq!(least.on(last).fetch_min(3), 3);
+    assert_eq!(sum.on(last).fetch_update(|_| None), Err(150 * n as u64));
+    assert_eq!(energy.on(shmem.next()).fetch_sub(0.25), 1.0);
+    shmem.barrier_all();
+    assert_eq!(energy.load(), 0.75);
+});
+
+shmem::test!(own_elements_are_exchanged_and_updated, pes = 1, |shmem| {
+    let triples = shmem.array_from(&[[1u8, 2, 3], [4, 5, 6]]);
+    triples[0].swap(&triples[1]);
+    triples[1].swap(&triples[1]);
+    assert_eq!(triples.to_vec(), [[4, 5, 6], [1, 2, 3]]);
+    triples[1].update(|[a, b, c]| [c, b, a]);
+    assert_eq!(triples[1].load(), [3, 2, 1]);
+});
+
 shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
     let own = shmem.zeroed::<Lock>();
     let value = shmem.boxed(0u64);

@@ -78,7 +78,8 @@
 //! Collectives are methods of [`Team`]: on values that are passed and returned
 //! ([`Team::all_reduce`], [`Team::all_gather`], [`Team::exclusive_scan`]), and on symmetric memory
 //! as in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An
-//! [`Operator`] is a type, so that a sum of pointers does not compile.
+//! [`Operator`] is a type, so that a sum of pointers does not compile; [`Team::all_reduce_with`] takes
+//! any type of plain data, and any associative function.
 //!
 //! # Threads
 //!
@@ -149,6 +150,7 @@ mod operator;
 mod panics;
 mod peer;
 mod pending;
+mod reduced;
 mod remote;
 mod request;
 mod rma;
@@ -180,9 +182,10 @@ pub use job::{HeapInfo, NAME, Shmem, ThreadLevelError, VERSION, forward_events};
 pub use launch::{JobStatus, launch};
 pub use lock::{Lock, LockGuard};
 pub use numbering::Peers;
-pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
+pub use operator::{And, Max, MaxLoc, Min, MinLoc, Operator, Or, Prod, Sum, Xor};
 pub use peer::{Peer, ScopePeer, Target};
 pub use pending::Pending;
+pub use reduced::ReducedValues;
 pub use remote::Remote;
 pub use rma::{Destination, Source};
 pub use rushmem_derive::Element;
@@ -198,7 +201,6 @@ pub use symmetric::view::{AsSymSlice, Sym, SymIndex, SymSlice};
 pub use team::{Team, TeamOptions};
 pub use threads::{Local, Movable, Shared, Threads};
 pub use unique_id::{UniqueId, UniqueIdError};
-pub use values::ReducedValues;
 pub use wait::{Awaited, Cmp, Condition, TimedOut};
 pub use wait_set::{Conditions, Values};
 pub use waiting::{Until, block_on};

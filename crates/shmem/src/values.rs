@@ -1,66 +1,13 @@
 //! Collectives on private values, which are passed and returned, and need no symmetric memory. For
 //! long vectors, collectives on symmetric memory are faster.
 
-use crate::complex::Complex;
 use crate::operator::Operator;
+use crate::reduced::ReducedValues;
 use crate::team::Team;
 use crate::threads::Threads;
 use bytemuck::{Pod, bytes_of, bytes_of_mut, cast_slice_mut};
 use rushmem_runtime::Call;
 use rushmem_runtime::private::{self, ReductionKind};
-
-mod sealed {
-    pub trait Values {
-        fn bytes(&mut self) -> &mut [u8];
-    }
-}
-
-/// What a reduction or scan of private values (§9.10.9, §9.10.10) combines: a number, an array or a
-/// vector of elements. Arrays and vectors are combined element by element, and all members pass the
-/// same number of elements.
-#[diagnostic::on_unimplemented(
-    message = "reductions and scans do not take values of type `{Self}`",
-    label = "not a number, an array or a vector",
-    note = "a slice is combined by `all_reduce_in_place`, symmetric memory by `all_reduce_into`"
-)]
-pub trait ReducedValues: sealed::Values {
-    /// The type that the operator combines.
-    type Element: Pod;
-}
-
-impl<T: Pod, const N: usize> sealed::Values for [T; N] {
-    fn bytes(&mut self) -> &mut [u8] {
-        cast_slice_mut(self.as_mut_slice())
-    }
-}
-
-impl<T: Pod, const N: usize> ReducedValues for [T; N] {
-    type Element = T;
-}
-
-impl<T: Pod> sealed::Values for Vec<T> {
-    fn bytes(&mut self) -> &mut [u8] {
-        cast_slice_mut(self)
-    }
-}
-
-impl<T: Pod> ReducedValues for Vec<T> {
-    type Element = T;
-}
-
-macro_rules! numbers {
-    ($($number:ty)*) => {$(
-        impl sealed::Values for $number {
-            fn bytes(&mut self) -> &mut [u8] {
-                bytes_of_mut(self)
-            }
-        }
-        impl ReducedValues for $number {
-            type Element = $number;
-        }
-    )*};
-}
-numbers! { i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64 Complex<f32> Complex<f64> }
 
 impl<C: Threads> Team<'_, C> {
     /// Returns the combined values of all members (`shmem_sum_reduce` and others, §9.10.9).
@@ -73,10 +20,40 @@ impl<C: Threads> Team<'_, C> {
     /// assert_eq!(world.all_reduce([me, me + 1], shmem::Min), [0, 1]);
     /// ```
     #[doc(alias = "shmem_sum_reduce")]
-    pub fn all_reduce<V: ReducedValues, O: Operator<V::Element>>(&self, mut values: V, op: O) -> V {
-        let kind = ReductionKind::AllReduce;
-        self.combine_bytes(call!("Team::all_reduce"), op, values.bytes(), kind);
-        values
+    pub fn all_reduce<V: ReducedValues, O: Operator<V::Element>>(&self, values: V, op: O) -> V {
+        let call = call!("Team::all_reduce");
+        self.combine_values(call, values, op, ReductionKind::AllReduce)
+    }
+
+    /// Returns the values of all members, combined by `op` in the order of their numbers: a
+    /// reduction with an element type and an operator of the program. `op` is associative, but
+    /// need not be commutative, and is the same on all members. Collective over the team.
+    ///
+    /// Each member gets the values of all others, as by [`all_gather`](Self::all_gather), and
+    /// combines them itself. So for many PEs and large values, an [`Operator`] of the library is
+    /// faster, where there is one.
+    ///
+    /// ```
+    /// #[derive(Clone, Copy, Debug, PartialEq, shmem::Element)]
+    /// #[repr(C)]
+    /// struct Spread {
+    ///     least: f64,
+    ///     most: f64,
+    /// }
+    ///
+    /// let shmem = shmem::init();
+    /// let x = shmem.my_pe() as f64;
+    /// let all = shmem.world().all_reduce_with(Spread { least: x, most: x }, |a, b| Spread {
+    ///     least: a.least.min(b.least),
+    ///     most: a.most.max(b.most),
+    /// });
+    /// assert_eq!(all, Spread { least: 0.0, most: shmem.n_pes() as f64 - 1.0 });
+    /// ```
+    #[doc(alias = "reduce_with")]
+    pub fn all_reduce_with<T: Pod>(&self, value: T, op: impl FnMut(T, T) -> T) -> T {
+        let values = self.gather(call!("Team::all_reduce_with"), value);
+        let combined = values.into_iter().reduce(op);
+        combined.expect("a team has this member")
     }
 
     /// Replaces `values` on each member by the combination of the `values` of all members, element
@@ -103,14 +80,9 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     #[doc(alias = "shmem_sum_inscan")]
     #[doc(alias = "scan")]
-    pub fn inclusive_scan<V: ReducedValues, O: Operator<V::Element>>(
-        &self,
-        mut values: V,
-        op: O,
-    ) -> V {
-        let kind = ReductionKind::InclusiveScan;
-        self.combine_bytes(call!("Team::inclusive_scan"), op, values.bytes(), kind);
-        values
+    pub fn inclusive_scan<V: ReducedValues, O: Operator<V::Element>>(&self, values: V, op: O) -> V {
+        let call = call!("Team::inclusive_scan");
+        self.combine_values(call, values, op, ReductionKind::InclusiveScan)
     }
 
     /// Returns the combined values of the members before this one; on the first member the
@@ -124,14 +96,9 @@ impl<C: Threads> Team<'_, C> {
     /// assert_eq!(first, 10 * shmem.my_pe());
     /// ```
     #[doc(alias = "shmem_sum_exscan")]
-    pub fn exclusive_scan<V: ReducedValues, O: Operator<V::Element>>(
-        &self,
-        mut values: V,
-        op: O,
-    ) -> V {
-        let kind = ReductionKind::ExclusiveScan;
-        self.combine_bytes(call!("Team::exclusive_scan"), op, values.bytes(), kind);
-        values
+    pub fn exclusive_scan<V: ReducedValues, O: Operator<V::Element>>(&self, values: V, op: O) -> V {
+        let call = call!("Team::exclusive_scan");
+        self.combine_values(call, values, op, ReductionKind::ExclusiveScan)
     }
 
     /// Returns the value that member `root` passes; those of the other members are not used
@@ -183,13 +150,13 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     #[doc(alias = "shmem_fcollect")]
     pub fn all_gather<T: Pod>(&self, value: T) -> Vec<T> {
+        self.gather(call!("Team::all_gather"), value)
+    }
+
+    fn gather<T: Pod>(&self, call: Call, value: T) -> Vec<T> {
         let mut values = vec![T::zeroed(); self.n_pes()];
-        private::gather(
-            call!("Team::all_gather"),
-            self.handle(),
-            bytes_of(&value),
-            cast_slice_mut(&mut values),
-        );
+        let all = cast_slice_mut(&mut values);
+        private::gather(call, self.handle(), bytes_of(&value), all);
         values
     }
 
@@ -203,8 +170,20 @@ impl<C: Threads> Team<'_, C> {
         self.combine_bytes(call, op, cast_slice_mut(values), ReductionKind::AllReduce);
     }
 
+    fn combine_values<V: ReducedValues, O: Operator<V::Element>>(
+        &self,
+        call: Call,
+        values: V,
+        op: O,
+        kind: ReductionKind,
+    ) -> V {
+        let mut combined = values.into_combined();
+        self.combine_bytes(call, op, V::bytes(&mut combined), kind);
+        V::of_combined(combined)
+    }
+
     /// Combines `values`, which are elements of the operator's type.
-    fn combine_bytes<T: Pod, O: Operator<T>>(
+    fn combine_bytes<T, O: Operator<T>>(
         &self,
         call: Call,
         _op: O,

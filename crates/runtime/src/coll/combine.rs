@@ -208,6 +208,42 @@ pub struct Complex<T> {
     pub im: T,
 }
 
+/// A value and the place where it is, as MAXLOC and MINLOC of MPI combine them: of equal values the
+/// lowest place.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Located {
+    /// A number in the order of the values.
+    pub key: u64,
+    /// The place.
+    pub place: u64,
+}
+
+// SAFETY: two words of the same size have no padding between them.
+unsafe impl Element for Located {}
+impl Sealed for Located {}
+
+impl Ordered for Located {
+    const LEAST: Self = Self {
+        key: u64::MIN,
+        place: u64::MAX,
+    };
+    const GREATEST: Self = Self {
+        key: u64::MAX,
+        place: u64::MAX,
+    };
+
+    fn max(self, other: Self) -> Self {
+        let is_first = (self.key, other.place) >= (other.key, self.place);
+        if is_first { self } else { other }
+    }
+
+    fn min(self, other: Self) -> Self {
+        let is_first = (self.key, self.place) <= (other.key, other.place);
+        if is_first { self } else { other }
+    }
+}
+
 macro_rules! integers {
     ($($int:ty)*) => {$(
         impl Sealed for $int {}

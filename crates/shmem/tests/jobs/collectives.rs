@@ -1,7 +1,8 @@
 //! Collectives on symmetric memory and on values, on the world and on a part of it.
 
 use shmem::{
-    And, Blocks, Complex, Local, Max, Min, Or, Prod, Shmem, Strides, Sum, Team, Threads, Xor,
+    And, Blocks, Complex, Local, Max, MaxLoc, Min, MinLoc, Or, Prod, Shmem, Strides, Sum, Team,
+    Threads, Xor,
 };
 
 const PES: [usize; 5] = [1, 2, 3, 4, 7];
@@ -20,6 +21,88 @@ fn on_teams<C: Threads>(shmem: &Shmem<C>, body: impl Fn(&Shmem<C>, &Team<'_, C>)
 fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
     (0..team.n_pes() as u64).map(of).collect()
 }
+
+/// The operator that combines two functions of the kind `factor * x + term` to the one that calls the
+/// first and then the second: associative, but not commutative.
+#[derive(Clone, Copy, Debug, PartialEq, shmem::Element)]
+#[repr(C)]
+struct Linear {
+    factor: u64,
+    term: u64,
+    /// Not a whole number of words.
+    uses: [u16; 4],
+}
+
+impl Linear {
+    fn then(self, next: Linear) -> Linear {
+        Linear {
+            factor: self.factor.wrapping_mul(next.factor),
+            term: self.term.wrapping_mul(next.factor).wrapping_add(next.term),
+            uses: [self.uses[0] + next.uses[0], 0, 0, next.uses[3]],
+        }
+    }
+}
+
+shmem::test!(
+    functions_combine_in_the_order_of_members,
+    pes = PES,
+    |shmem| {
+        on_teams(&shmem, |_, team| {
+            let of = |pe: usize| Linear {
+                factor: 3 + pe as u64,
+                term: 10 * pe as u64 + 1,
+                uses: [1, 0, 0, pe as u16],
+            };
+            let expected = (0..team.n_pes()).map(of).reduce(Linear::then);
+            let all = team.all_reduce_with(of(team.my_pe()), Linear::then);
+            assert_eq!(Some(all), expected);
+
+            // A closure may have a state of its own, and combine what has no bytes.
+            let mut calls = 0;
+            team.all_reduce_with((), |(), ()| calls += 1);
+            assert_eq!(calls, team.n_pes() - 1);
+            let last = team.all_reduce_with([team.my_pe() as u8; 3], |_, right| right);
+            assert_eq!(last, [team.n_pes() as u8 - 1; 3]);
+        });
+    }
+);
+
+shmem::test!(extremes_are_found_with_their_places, pes = PES, |shmem| {
+    on_teams(&shmem, |_, team| {
+        let (me, n) = (team.my_pe(), team.n_pes());
+        // The first member has the least value, as has the last one, and the one before the most.
+        let value = |pe: usize| if pe + 1 == n { 0.0 } else { -(pe as f64) };
+        let most = team.all_reduce((-value(me), 10 * me), MaxLoc);
+        let least = team.all_reduce((value(me), 10 * me), MinLoc);
+        let first = n.saturating_sub(2);
+        assert_eq!(most, (first as f64, 10 * first));
+        assert_eq!(least, (-(first as f64), 10 * first));
+        assert_eq!(team.all_reduce((7i8, me), MaxLoc), (7, 0));
+        assert_eq!(team.all_reduce((-7i8, n - me), MinLoc), (-7, 1));
+        assert!(team.all_reduce((f32::NAN, me), MaxLoc).0.is_nan());
+
+        assert_eq!(
+            team.inclusive_scan((me as u16, me), MaxLoc),
+            (me as u16, me)
+        );
+        let before = me.checked_sub(1).unwrap_or(usize::MAX);
+        let least_before = if me == 0 { u32::MAX } else { 5 };
+        let place = if me == 0 { before } else { 0 };
+        assert_eq!(team.exclusive_scan((5, me), MinLoc), (least_before, place));
+    });
+});
+
+shmem::test!(truths_are_combined, pes = PES, |shmem| {
+    on_teams(&shmem, |_, team| {
+        let (me, n) = (team.my_pe(), team.n_pes());
+        assert!(team.all_reduce(true, And));
+        assert!(!team.all_reduce(me > 0, And));
+        assert_eq!(team.all_reduce(me == 1, Or), n > 1);
+        assert_eq!(team.all_reduce(true, Xor), n % 2 == 1);
+        assert!(team.exclusive_scan(true, And));
+        assert_eq!(team.exclusive_scan(true, Or), me > 0);
+    });
+});
 
 shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
     on_teams(&shmem, |shmem: &Shmem<Local>, team| {

@@ -1,5 +1,7 @@
-//! A picture of the Mandelbrot set: each of n PEs computes every n-th row, PE 0 gets all rows and
-//! prints them.
+//! A picture of the Mandelbrot set, which is distributed over the PEs: the threads of each PE compute
+//! its pixels, PE 0 gets all and prints them.
+
+use rayon::prelude::*;
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 24;
@@ -24,35 +26,25 @@ fn steps(column: usize, row: usize) -> u8 {
     MAX_STEPS
 }
 
-/// Returns the pixels of a row.
-fn pixels(row: usize) -> Vec<u8> {
-    (0..WIDTH).map(|column| steps(column, row)).collect()
-}
-
 fn main() {
     let shmem = shmem::init();
     let me = shmem.my_pe();
-    let n_pes = shmem.n_pes();
+    let mut picture = shmem.world().block_array::<u8>(WIDTH * HEIGHT);
+    let own = picture.own_range();
+    picture.epoch(|pixels| {
+        let of_own = pixels.par_iter_mut().zip(own);
+        of_own.for_each(|(pixel, i)| *pixel = steps(i % WIDTH, i / WIDTH));
+    });
 
-    let rows = shmem.array::<u8>(HEIGHT.div_ceil(n_pes) * WIDTH);
-    for (room, row) in rows.chunks(WIDTH).zip((me..HEIGHT).step_by(n_pes)) {
-        room.copy_from_slice(&pixels(row));
-    }
-
-    shmem.barrier_all();
     if me != 0 {
         println!("PE {me} is done");
         return;
     }
-    for row in 0..HEIGHT {
-        let owner = shmem.pe(row % n_pes);
-        let first = row / n_pes * WIDTH;
-        let line = rows[first..first + WIDTH].on(owner).to_vec();
-        assert_eq!(line, pixels(row));
-
+    for (row, pixels) in picture.read(..).chunks(WIDTH).enumerate() {
         let mut text = String::new();
-        for steps in line {
-            text.push(SHADES[usize::from(steps) / 11].into());
+        for (column, &pixel) in pixels.iter().enumerate() {
+            assert_eq!(pixel, steps(column, row));
+            text.push(SHADES[usize::from(pixel) / 11].into());
         }
         println!("{text}");
     }

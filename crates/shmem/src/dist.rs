@@ -3,8 +3,8 @@
 //!
 //! A [`BlockArray`] gives each PE a block of consecutive elements. Its methods never access the
 //! elements of another PE one by one, except those of [`at`](BlockArray::at): ranges are copied by
-//! one transfer for each PE, many additions are sent several together, and only the elements of
-//! this PE are iterated.
+//! one transfer for each PE, operations on elements anywhere (`add_each`, `read_each`) are sent
+//! several together, and only the elements of this PE are iterated.
 //!
 //! ```
 //! use shmem::Atomic;
@@ -16,14 +16,13 @@
 //! counts.at(17).add(5);
 //! shmem.barrier_all();
 //!
-//! let mine = counts.own().on(shmem.me()).load_each();
-//! for (index, count) in counts.own_range().zip(mine) {
+//! for (index, count) in counts.own_iter() {
 //!     let added = if index == 17 { 5 * n_pes } else { 0 };
-//!     assert_eq!(count, 10 * n_pes + added);
+//!     assert_eq!(count.load(), 10 * n_pes + added);
 //! }
 //!
 //! let squares = shmem.world().block_array::<usize>(100);
-//! for (index, square) in squares.own_range().zip(squares.own()) {
+//! for (index, square) in squares.own_iter() {
 //!     square.store(index * index);
 //! }
 //! shmem.barrier_all();
@@ -31,8 +30,12 @@
 //! assert_eq!(squares.at(99).read(), 9801);
 //! ```
 
-use crate::context::{Context, SessionOptions};
-use crate::element::{Atomic, AtomicNumber, Element, PlainData};
+mod batches;
+mod layout;
+
+use crate::context::Context;
+use crate::dist::layout::BlockLayout;
+use crate::element::{Atomic, AtomicValue, Element, PlainData};
 use crate::panics::mistake;
 use crate::peer::Peer;
 use crate::remote::Remote;
@@ -80,7 +83,7 @@ impl<'s, C: Threads> Team<'s, C> {
     /// ```
     /// # let shmem = shmem::init();
     /// let squares = shmem.world().block_array::<usize>(100);
-    /// for (index, square) in squares.own_range().zip(squares.own()) {
+    /// for (index, square) in squares.own_iter() {
     ///     square.store(index * index);
     /// }
     /// shmem.barrier_all();
@@ -183,8 +186,6 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
 
     /// Returns the indices of the elements of this PE, those of [`own`](Self::own).
     ///
-    /// `array.own_range().zip(array.own())` has the elements of this PE with their indices.
-    ///
     /// ```
     /// # let shmem = shmem::init();
     /// let numbers = shmem.world().block_array::<u64>(100);
@@ -210,10 +211,29 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
         &self.blocks[..self.own_range().len()]
     }
 
+    /// Returns the elements of this PE, each with its index in the whole array.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let squares = shmem.world().block_array::<usize>(100);
+    /// for (index, square) in squares.own_iter() {
+    ///     square.store(index * index);
+    /// }
+    /// shmem.barrier_all();
+    /// assert_eq!(squares.at(70).read(), 4900);
+    /// ```
+    #[doc(alias = "iter")]
+    #[doc(alias = "enumerate")]
+    #[doc(alias = "local_iter")]
+    pub fn own_iter(&self) -> impl DoubleEndedIterator<Item = (usize, &Sym<T>)> + Clone {
+        self.own_range().zip(self.own())
+    }
+
     /// Returns an element on the PE that has it, for an operation: `array.at(7).write(1)`.
     ///
     /// To access many elements of other PEs one by one is slow. [`read`](Self::read) and
-    /// [`write`](Self::write) copy ranges, [`add_each`](Self::add_each) adds to many elements.
+    /// [`write`](Self::write) copy ranges; [`read_each`](Self::read_each), `write_each`,
+    /// `load_each`, `store_each`, `add_each` and `fetch_add_each` access many elements anywhere.
     ///
     /// ```
     /// # let shmem = shmem::init();
@@ -232,6 +252,33 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     pub fn at(&self, index: usize) -> Remote<'_, Sym<T>, Peer<'s, C>> {
         self.require(call!("BlockArray::at"), index);
         self.element(index)
+    }
+
+    /// Calls `f` with the elements of this PE, which no other PE can access until all PEs have
+    /// returned from their `f`: an [epoch](SymArray::epoch). Collective over all PEs of the job. The
+    /// standard has no such routine.
+    ///
+    /// The elements are a slice as any other, so threads of this PE may share them: with the crate
+    /// rayon, `array.epoch(|own| own.par_iter_mut().for_each(..))`.
+    ///
+    /// The job ends with a message if another PE allocates something instead, or finalizes, and if
+    /// `f` panics.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mut numbers = shmem.world().block_array::<u64>(100);
+    /// let largest = numbers.epoch(|own| {
+    ///     own.iter_mut().zip(1..).for_each(|(x, i)| *x = i);
+    ///     own.iter().copied().max().unwrap_or(0)
+    /// });
+    /// assert_eq!(largest, numbers.own().len() as u64);
+    /// ```
+    pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R
+    where
+        T: PlainData,
+    {
+        let len = self.own_range().len();
+        self.blocks.epoch(|block| f(&mut block[..len]))
     }
 
     fn element(&self, index: usize) -> Remote<'_, Sym<T>, Peer<'s, C>> {
@@ -380,161 +427,42 @@ fn no_such_element(call: Call, index: usize, len: usize) -> ! {
     )
 }
 
-impl<T: AtomicNumber, C: Threads> BlockArray<'_, Atomic<T>, C> {
-    /// Adds to many elements: of each pair, the value to the element of the index, as
-    /// `array.at(index).add(value)` does (`shmem_atomic_add`, §9.7.1.8). An index may come several
-    /// times.
-    ///
-    /// The additions are in a session (`SHMEM_CTX_SESSION_BATCH`, §9.9), so that over a network
-    /// many of them travel in one message. They are complete after a [`quiet`](Context::quiet) or a
-    /// barrier.
+// Blocks of their own, since those of plain and of atomic elements have the same name.
+impl<T: PlainData, C: Threads> BlockArray<'_, T, C> {
+    /// Writes `value` to all elements: each PE to its own, in an [epoch](Self::epoch). Collective
+    /// over all PEs of the job.
     ///
     /// ```
     /// # let shmem = shmem::init();
-    /// let counts = shmem.world().block_array::<shmem::Atomic<usize>>(100);
-    /// counts.add_each([(70, 1), (90, 1), (70, 1)]);
-    /// shmem.barrier_all();
-    /// assert_eq!(counts.at(70).load(), 2 * shmem.n_pes());
+    /// let mut numbers = shmem.world().block_array::<u64>(100);
+    /// numbers.fill(17);
+    /// assert_eq!(numbers.at(70).read(), 17);
     /// ```
+    pub fn fill(&mut self, value: T) {
+        self.epoch(|own| own.fill(value));
+    }
+}
+
+impl<T: AtomicValue, C: Threads> BlockArray<'_, Atomic<T>, C> {
+    /// Writes `value` to all elements: each PE to its own, when no other PE can access them.
+    /// Collective over all PEs of the job.
     ///
-    /// # Panics
-    /// At a pair with an index that does not exist. The pairs before it are added.
-    #[doc(alias = "shmem_atomic_add")]
-    #[doc(alias = "batch_add")]
-    #[track_caller]
-    pub fn add_each(&self, additions: impl IntoIterator<Item = (usize, T)>) {
-        let context = Context::<C>::default_one();
-        let _session = context.session_with(SessionOptions::new().batch());
-        for (index, value) in additions {
-            self.require(call!("BlockArray::add_each"), index);
-            self.element(index).add(value);
-        }
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let mut nearest = shmem.world().block_array::<shmem::Atomic<u64>>(100);
+    /// nearest.fill(u64::MAX);
+    /// assert_eq!(nearest.at(70).load(), u64::MAX);
+    /// ```
+    pub fn fill(&mut self, value: T) {
+        let call = call!("BlockArray::fill");
+        self.blocks.block.barrier(call);
+        self.own().on(self.members[self.me]).fill(value);
+        self.blocks.block.barrier(call);
     }
 }
 
 impl<T: Element, C: Threads> fmt::Debug for BlockArray<'_, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BlockArray({:?} of {})", self.own_range(), self.len())
-    }
-}
-
-/// Which PE of a team has which elements.
-#[derive(Clone, Copy)]
-struct BlockLayout {
-    len: usize,
-    /// At least 1, so that every index has an owner.
-    block_len: usize,
-}
-
-/// The elements of a range that one PE has.
-#[derive(Debug, PartialEq, Eq)]
-struct Part {
-    owner: usize,
-    /// The positions of the elements in the block of the owner.
-    elements: Range<usize>,
-}
-
-impl BlockLayout {
-    fn new(len: usize, n_pes: usize) -> BlockLayout {
-        BlockLayout {
-            len,
-            block_len: len.div_ceil(n_pes).max(1),
-        }
-    }
-
-    fn owner(self, index: usize) -> usize {
-        index / self.block_len
-    }
-
-    /// Returns the position of an element in the block of its owner.
-    fn offset(self, index: usize) -> usize {
-        index % self.block_len
-    }
-
-    /// Returns the indices of the elements of a PE.
-    fn of(self, pe: usize) -> Range<usize> {
-        // Blocks beyond the last element may begin beyond the maximum of a `usize`, too.
-        let start = pe.saturating_mul(self.block_len).min(self.len);
-        let end = start.saturating_add(self.block_len).min(self.len);
-        start..end
-    }
-
-    /// Returns the parts of a range of elements that exist, in their order.
-    fn parts(self, range: Range<usize>) -> impl Iterator<Item = Part> {
-        let mut next = range.start;
-        std::iter::from_fn(move || {
-            if next == range.end {
-                return None;
-            }
-
-            let owner = self.owner(next);
-            let first = self.offset(next);
-            let len = (self.block_len - first).min(range.end - next);
-            next += len;
-
-            Some(Part {
-                owner,
-                elements: first..first + len,
-            })
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the ranges of all PEs for an array of `len` elements.
-    fn ranges(len: usize, n_pes: usize) -> Vec<Range<usize>> {
-        let layout = BlockLayout::new(len, n_pes);
-        (0..n_pes).map(|pe| layout.of(pe)).collect()
-    }
-
-    #[test]
-    fn blocks_are_consecutive_and_the_last_one_is_shorter() {
-        assert_eq!(ranges(10, 4), [0..3, 3..6, 6..9, 9..10]);
-        assert_eq!(ranges(12, 4), [0..3, 3..6, 6..9, 9..12]);
-        assert_eq!(ranges(9, 4), [0..3, 3..6, 6..9, 9..9]);
-        assert_eq!(ranges(7, 1)[0], 0..7);
-        assert_eq!(ranges(2, 4), [0..1, 1..2, 2..2, 2..2]);
-        assert_eq!(ranges(0, 3), [0..0, 0..0, 0..0]);
-        assert_eq!(ranges(usize::MAX, 2)[1].end, usize::MAX);
-    }
-
-    #[test]
-    fn every_element_has_one_owner() {
-        for len in 0..30 {
-            for n_pes in 1..8 {
-                let layout = BlockLayout::new(len, n_pes);
-                let mut indices = Vec::new();
-                for pe in 0..n_pes {
-                    for (offset, index) in layout.of(pe).enumerate() {
-                        assert_eq!(layout.owner(index), pe);
-                        assert_eq!(layout.offset(index), offset);
-                        indices.push(index);
-                    }
-                }
-                assert_eq!(indices, (0..len).collect::<Vec<_>>());
-            }
-        }
-    }
-
-    /// Returns the parts of a range of the array of 10 elements over 4 PEs.
-    fn parts(range: Range<usize>) -> Vec<Part> {
-        BlockLayout::new(10, 4).parts(range).collect()
-    }
-
-    fn part(owner: usize, elements: Range<usize>) -> Part {
-        Part { owner, elements }
-    }
-
-    #[test]
-    fn a_range_has_one_part_for_each_owner() {
-        assert_eq!(parts(4..4), []);
-        assert_eq!(parts(10..10), []);
-        assert_eq!(parts(4..6), [part(1, 1..3)]);
-        assert_eq!(parts(2..7), [part(0, 2..3), part(1, 0..3), part(2, 0..1)]);
-        assert_eq!(parts(8..10), [part(2, 2..3), part(3, 0..1)]);
-        assert_eq!(parts(0..10).len(), 4);
     }
 }

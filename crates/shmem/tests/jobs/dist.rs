@@ -87,6 +87,67 @@ shmem::test!(additions_reach_each_element, pes = PES, |shmem| {
     }
 });
 
+shmem::test!(
+    elements_anywhere_are_accessed_together,
+    pes = PES,
+    |shmem| {
+        let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+        for len in LENGTHS {
+            let mut array = shmem.world().block_array::<usize>(len);
+            array.fill(5);
+            assert_eq!(array.read(..), vec![5; len]);
+            shmem.barrier_all();
+
+            let mine = (0..len).rev().filter(|index| index % n_pes == me);
+            array.write_each(mine.clone().map(|index| (index, value(index))));
+            shmem.barrier_all();
+            let twice = (0..2 * len).map(|i| i * 7 % len);
+            let expected: Vec<usize> = twice.clone().map(value).collect();
+            assert_eq!(array.read_each(twice.clone()), expected);
+            for (index, element) in array.own_iter() {
+                assert_eq!(element.load(), value(index));
+            }
+            shmem.barrier_all();
+
+            let mut counts = shmem.world().block_array::<Atomic<i64>>(len);
+            counts.fill(-1);
+            assert_eq!(counts.own().to_vec(), vec![-1; counts.own().len()]);
+            assert_eq!(counts.load_each(0..len), vec![-1; len]);
+            shmem.barrier_all();
+            counts.store_each(mine.clone().map(|index| (index, 10 * index as i64)));
+            shmem.barrier_all();
+
+            // One PE after the other would get these, in any order; an index comes twice.
+            let old = counts.fetch_add_each(twice.clone().map(|index| (index, 1)));
+            for (old, index) in old.iter().zip(twice) {
+                let added = old - 10 * index as i64;
+                assert!((0..2 * len as i64 * n_pes as i64).contains(&added));
+            }
+            shmem.barrier_all();
+            let mut expected: Vec<i64> = (0..len).map(|index| 10 * index as i64).collect();
+            for i in 0..2 * len {
+                expected[i * 7 % len] += n_pes as i64;
+            }
+            assert_eq!(counts.load_each(0..len), expected);
+            shmem.barrier_all();
+        }
+    }
+);
+
+shmem::test!(an_epoch_lends_the_elements_of_a_pe, pes = PES, |shmem| {
+    for len in LENGTHS {
+        let mut array = shmem.world().block_array::<usize>(len);
+        let range = array.own_range();
+        let lent = array.epoch(|own| {
+            own.iter_mut().zip(range).for_each(|(x, i)| *x = value(i));
+            own.len()
+        });
+        assert_eq!(lent, array.own().len());
+        assert!(array.read(..).into_iter().eq((0..len).map(value)));
+        shmem.barrier_all();
+    }
+});
+
 shmem::test!(a_team_has_an_array_of_its_own, pes = [1, 4, 6], |shmem| {
     let me = shmem.my_pe();
     let n_pes = shmem.n_pes();
@@ -157,6 +218,7 @@ fn over_tcp() {
         crate::over_tcp::passes_on(n, "dist::each_element_is_on_one_pe");
         crate::over_tcp::passes_on(n, "dist::ranges_are_copied");
         crate::over_tcp::passes_on(n, "dist::additions_reach_each_element");
+        crate::over_tcp::passes_on(n, "dist::elements_anywhere_are_accessed_together");
     }
     crate::over_tcp::passes_on(3, "dist::threads_share_an_array");
     crate::over_tcp::passes_on(4, "dist::a_team_has_an_array_of_its_own");

@@ -6,9 +6,10 @@ use crate::peer::Peer;
 use crate::pending::Pending;
 use crate::remote::Remote;
 use crate::rma::require_same_length;
+use crate::signal::SignalUpdate;
 use crate::symmetric::view::SymSlice;
 use crate::threads::Threads;
-use rushmem_runtime::rma;
+use rushmem_runtime::{rma, signal};
 
 impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
     /// Copies a vector, which must have the same number of elements, to these, without blocking.
@@ -42,6 +43,44 @@ impl<'c, T: Element, C: Threads> Remote<'c, SymSlice<T>, Peer<'c, C>> {
         // SAFETY: `dest` and `source` have the same number of elements, as just checked. `pending`
         // owns `source` until the put is complete, also if it is dropped.
         unsafe { rma::put_nbi(call, context, to, from, len, pe) };
+        pending
+    }
+
+    /// Copies a vector to these elements, and then updates a signal on the same PE, without
+    /// blocking: [`put_with`](Self::put_with) of a vector that the future returns
+    /// (`shmem_put_signal_nbi`, §9.8.2). The update is not visible before the data.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (inbox, arrived) = (shmem.array::<u64>(3), shmem.zeroed::<shmem::Signal>());
+    /// let put = inbox.on(shmem.next()).put_owned_with(vec![1, 2, 3], arrived.set(1));
+    /// shmem.wait(arrived.eq(1));
+    /// assert_eq!(inbox.to_vec(), shmem::block_on(put));
+    /// ```
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[doc(alias = "shmem_put_signal_nbi")]
+    #[track_caller]
+    pub fn put_owned_with(self, source: Vec<T>, update: SignalUpdate<'c>) -> Pending<'c, Vec<T>, C>
+    where
+        T: PlainData,
+    {
+        let call = call!("put_owned_with");
+        let dest = self.view();
+        let len = source.len();
+        require_same_length(call, dest.len(), len);
+
+        let (pe, context) = self.target();
+        let (pending, start) = Pending::transfer(context, source);
+        let to = dest.as_ptr().cast();
+        let from = start.cast::<Plain<T>>();
+        let word = update.word();
+        let SignalUpdate { value, op, .. } = update;
+        // SAFETY: `dest` and `source` have the same number of elements, as just checked, and `word`
+        // is a signal of a symmetric object. `pending` owns `source` until the put is complete,
+        // also if it is dropped.
+        unsafe { signal::put_signal_nbi(call, context, to, from, len, word, value, op, pe) };
         pending
     }
 

@@ -127,11 +127,19 @@ shmem::test!(
             assert!(array.to_vec().iter().all(|&x| x == 98));
             shmem.barrier_all();
 
-            forget(array.on(peer).put_owned(vec![97; n / 2]));
+            let signal = shmem.zeroed::<Signal>();
+            forget(
+                array
+                    .on(peer)
+                    .put_owned_with(vec![97; n / 2], signal.set(round)),
+            );
             drop(array);
-            // The new array is at the same address.
+            drop(signal);
+            // The new arrays are at the same addresses.
             let fresh = shmem.array::<u64>(n);
+            let word = shmem.zeroed::<Signal>();
             assert!(fresh.to_vec().iter().all(|&x| x == 0));
+            assert_eq!(shmem.signal(&word), 0);
         }
     }
 );

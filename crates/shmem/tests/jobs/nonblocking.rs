@@ -90,6 +90,23 @@ shmem::test!(a_transfer_owns_its_vector, pes = PES, |shmem| {
     assert_eq!(sent, vec![me as u64; 1 << 14]);
     shmem.barrier_all();
 
+    // The data are there when the signal is, also if the future was dropped.
+    let arrived = shmem.zeroed::<Signal>();
+    for round in 1..20 {
+        let data = vec![round; 1 << 14];
+        let sent = array.on(next).put_owned_with(data, arrived.add(1));
+        if round % 2 == 0 {
+            drop(sent);
+        } else {
+            assert_eq!(block_on(sent), vec![round; 1 << 14]);
+        }
+        shmem.wait(arrived.eq(round));
+        assert_eq!(array.to_vec(), vec![round; 1 << 14]);
+        shmem.barrier_all();
+    }
+    array.on(next).put(&vec![me as u64; 1 << 14]);
+    shmem.barrier_all();
+
     let (front, back) = array.split_at(1 << 13);
     let both = async {
         let first = front.on(next).get_owned(vec![9; 1 << 13]);

@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// The variable that names the process that has started this PE.
 const LAUNCHED_BY: &str = "SHMEM_LAUNCHED_BY";
+/// The variable with the number of PEs of a program that gives none.
+const N_PES: &str = "SHMEM_N_PES";
 /// The interval at which the process that started the PEs looks for those that have ended, and for
 /// signals. Each look is a system call for each PE, on CPUs that the PEs need.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -80,6 +82,9 @@ impl Termination for JobStatus {
 /// Runs this program as a job of `n` PEs, each of which calls `program`: the code before this call
 /// runs in each PE, too, and must not print or write anything. The standard has no such routine.
 ///
+/// If `n` is `None`, the number of PEs is that in the variable `SHMEM_N_PES` of the environment, or
+/// else the number of CPUs that this process may use.
+///
 /// The program is started again `n` times, with the same arguments, directory and environment, on
 /// this machine; so `n` may be an argument of the program. Each of these processes calls `main`,
 /// comes to this call, initializes the library and calls `program`, and then exits; so the code
@@ -90,7 +95,8 @@ impl Termination for JobStatus {
 /// `program` returns what `main` may return: nothing, a status, or a [`Result`]. An error is
 /// printed, and ends the job with status 1.
 ///
-/// Started by `oshrun` or another launcher, the process is a PE of that job, and starts no others.
+/// Started by `oshrun` or another launcher, the process is a PE of that job, which has `n` PEs or, if
+/// `n` is `None`, any number, and starts no others.
 ///
 /// The handle is that of [`init`]. A program whose threads call the library, by
 /// [`init_shared`](crate::init_shared), is started by a launcher instead. If a job hangs, SIGQUIT
@@ -106,17 +112,27 @@ impl Termination for JobStatus {
 /// }
 /// ```
 ///
+/// ```no_run
+/// fn main() -> shmem::JobStatus {
+///     shmem::launch(None, |shmem| println!("PE {} of {}", shmem.my_pe(), shmem.n_pes()))
+/// }
+/// ```
+///
 /// # Panics
-/// If `n` is 0, if this process has called it before, if the thread is not the one of `main` (a
+/// If `n` is 0, if it is `None` and `SHMEM_N_PES` is no number of PEs, if this process has called it before, if the thread is not the one of `main` (a
 /// test is a [`shmem::test!`](crate::test!) instead), if the program's file was deleted or replaced
 /// since the start of this process, or if processes cannot be started. Under a launcher the job
 /// ends with a message if it has another number of PEs.
 #[track_caller]
-pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> JobStatus {
+pub fn launch<T: Termination>(
+    n: impl Into<Option<usize>>,
+    program: impl FnOnce(Shmem) -> T,
+) -> JobStatus {
     static CALLED: AtomicBool = AtomicBool::new(false);
     let call = call!("shmem::launch");
 
-    if n == 0 {
+    let n = n.into();
+    if n == Some(0) {
         mistake!(call, "argument n is 0; a job has at least one PE");
     }
     if gettid() != getpid() {
@@ -137,14 +153,31 @@ pub fn launch<T: Termination>(n: usize, program: impl FnOnce(Shmem) -> T) -> Job
     if setup::has_launcher() {
         run_pe(call, n, program);
     }
+    let n = n.unwrap_or_else(|| usual_number(call));
     match LaunchedJob::start(call, n).and_then(LaunchedJob::wait) {
         Ok(status) => JobStatus(status),
         Err(error) => mistake!(call, "{error}"),
     }
 }
 
+/// Returns the number of PEs of a program that gives none.
+#[track_caller]
+fn usual_number(call: Call) -> usize {
+    let Some(text) = std::env::var_os(N_PES) else {
+        return thread::available_parallelism().map_or(1, usize::from);
+    };
+
+    match text.to_str().map(str::parse) {
+        Some(Ok(n @ 1..)) => n,
+        _ => mistake!(
+            call,
+            "{N_PES} is {text:?}; set it to a number of PEs, at least 1"
+        ),
+    }
+}
+
 /// Runs `program` as a PE, and exits with the status of its result.
-fn run_pe<T: Termination>(call: Call, n: usize, program: impl FnOnce(Shmem) -> T) -> ! {
+fn run_pe<T: Termination>(call: Call, n: Option<usize>, program: impl FnOnce(Shmem) -> T) -> ! {
     let mut quits = None;
     if let Some(starter) = starter() {
         end_with(starter);
@@ -155,7 +188,9 @@ fn run_pe<T: Termination>(call: Call, n: usize, program: impl FnOnce(Shmem) -> T
 
     let shmem = init();
     let n_pes = shmem.n_pes();
-    if n_pes != n {
+    if let Some(n) = n
+        && n != n_pes
+    {
         call.fail(format_args!(
             "argument n is {n}, but the launcher has started {n_pes} PEs; start {n} PEs, or pass the number that it starts"
         ));

@@ -39,6 +39,7 @@ fn program(case: &str) -> JobStatus {
             println!("after {}", status.success());
             status
         }
+        "usual" => shmem::launch(None, |shmem| report(&shmem)),
         "lines" => shmem::launch(4, |shmem| {
             for _ in 0..20 {
                 print!("PE {} ", shmem.my_pe());
@@ -174,6 +175,39 @@ fn a_program_runs_as_a_job() {
     assert!(output.stderr.is_empty(), "{output:?}");
 }
 
+/// Returns the command of the program that gives no number of PEs.
+fn usual(n_pes: &str) -> Command {
+    let mut command = command("usual", this());
+    command.env("SHMEM_N_PES", n_pes);
+    command
+}
+
+fn a_program_without_a_number_has_that_of_the_environment() {
+    let output = usual("3").output().expect("it starts");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.sort_unstable();
+    let expected = [0, 1, 2].map(|pe| format!("PE {pe} of 3: 3 argument"));
+    assert_eq!(lines, expected, "{output:?}");
+
+    let output = run("usual");
+    let n_cpus = std::thread::available_parallelism().expect("it is known");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let of_all = format!(" of {n_cpus}: ");
+    assert_eq!(printed.matches(&of_all).count(), n_cpus.get(), "{printed}");
+
+    for n_pes in ["0", "four", "", "-1"] {
+        let words = format!("SHMEM_N_PES is {n_pes:?}; set it to a number of PEs, at least 1");
+        is_refused(&usual(n_pes).output().expect("it starts"), &words);
+    }
+
+    // The launcher's number is the one that counts.
+    let job = Job::new(this()).n(2).env(CASE, "usual");
+    let outcome = job.env("SHMEM_N_PES", "3").run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stdout.matches(" of 2: 1").count(), 2, "{outcome}");
+}
+
 fn lines_of_pes_are_not_mixed() {
     let output = run("lines");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -290,8 +324,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         return Ok(program(&case).report());
     }
 
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         ("a_program_runs_as_a_job", a_program_runs_as_a_job),
+        (
+            "a_program_without_a_number_has_that_of_the_environment",
+            a_program_without_a_number_has_that_of_the_environment,
+        ),
         ("lines_of_pes_are_not_mixed", lines_of_pes_are_not_mixed),
         (
             "the_status_is_that_of_the_first_pe_that_fails",

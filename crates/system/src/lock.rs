@@ -1,5 +1,6 @@
 //! Locks without poison. A thread that panics ends the job, so the state that its lock protects is
-//! used by messages and exit handlers alone.
+//! used by messages and exit handlers alone. They are those of the standard library: parking_lot
+//! queues waiting threads in a table of the process, which a fork would copy in any state.
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,

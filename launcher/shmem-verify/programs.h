@@ -1,6 +1,8 @@
 /* The programs of tests/programs of which shmem-verify consists: the family, the program, the thread
  * level that it needs, and whether --quick runs it. Families are in the order of their first program.
- * The installation compiles each program that is listed here. */
+ * The installation compiles each program that is listed here. None may depend
+ * on its first run. In crates/shmem-c, tests/faults/planted.c has faults that these programs find, and
+ * tests/jobs/verify.rs checks that they do. */
 PROGRAM("setup", info, SHMEM_THREAD_SINGLE, 1)
 PROGRAM("setup", constants, SHMEM_THREAD_SINGLE, 1)
 PROGRAM("heap", memory, SHMEM_THREAD_SINGLE, 1)

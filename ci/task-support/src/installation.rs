@@ -2,6 +2,8 @@
 //!
 //! This file defines the contents of the prefix; the module `files` moves them there. The tasks
 //! `install` and `dist`, the tests and the benchmarks install by it.
+//!
+//! docs/installing.md lists the files.
 
 mod files;
 pub mod libraries;

@@ -4,6 +4,8 @@
 //! A task calls programs (cargo, compilers, oshrun) and reports; it does not depend on the
 //! library's code. What a new user calls first is here, too: this program depends on little, so
 //! that it is built in seconds. The tasks that measure are those of [another program](benches).
+//!
+//! A new task is a row and a file here, without a further dependency.
 #![forbid(unsafe_code)]
 
 mod benches;

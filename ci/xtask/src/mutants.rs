@@ -5,6 +5,9 @@
 //! The faults are listed in `engine.txt`, `pes.txt` and `crates.txt`. A line that a change has
 //! moved or rewritten ends the run with a message: the fault must then be written anew, since a
 //! fault that is not put in proves nothing.
+//!
+//! A fault belongs in `engine.txt` if the simulator of the engine finds it, in `pes.txt` if a test
+//! with several PEs in one process does, and otherwise in `crates.txt`, with the test that does.
 
 mod mutant;
 

@@ -5,6 +5,8 @@
 //! `SHMEM_JOB_SECRET` may name. If a launcher was started inside a job of another one, variables of
 //! the outer one may still be set. Therefore an inherited socket that works has precedence over an
 //! address.
+//!
+//! A launcher whose variables are known here is also in docs/launching.md.
 
 use std::borrow::Cow;
 use std::fmt;

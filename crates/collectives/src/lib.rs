@@ -11,6 +11,16 @@
 //!
 //! This crate does not depend on memory, transports or types of elements. An index here is always
 //! an index in a team, never a PE of the world.
+//!
+//! To add a collective:
+//!
+//! 1. If no plan does what is needed, write one here and test it in `tests/plans`. A new kind of
+//!    `Step` also needs code in the simulator there and in `crates/runtime/src/coll/executor.rs`.
+//! 2. Add a function to `crates/runtime/src/coll/collectives.rs`, or to `reductions.rs` beside it,
+//!    that checks the arguments, enters the collective (`CollectiveEntry`) and runs the plan.
+//! 3. Add the C functions to `crates/shmem-c/src/coll.rs` (`shmemx/coll.rs` for an extension,
+//!    `active_set.rs` for a deprecated form), and what any routine needs
+//!    (`crates/shmem-c/src/lib.rs`).
 #![forbid(unsafe_code)]
 
 pub mod binomial;

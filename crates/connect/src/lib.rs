@@ -10,6 +10,9 @@
 //! are not sent. So it can end or delay a sealed connection, but cannot read or change it. A stream
 //! that is not sealed, as that of the TCP transport, is bound to the address of the end that
 //! accepts: a claim made to the address of a relay is refused at any other address.
+//!
+//! `crates/shmem-c/tests/sites/meetings.rs` has the cases of strangers, and SECURITY.md what they
+//! can and cannot do.
 #![forbid(unsafe_code)]
 
 mod attempts;

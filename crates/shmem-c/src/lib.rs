@@ -9,6 +9,20 @@
 //!
 //! Nothing here holds state. The runtime checks arguments; only what the runtime's types cannot
 //! express is checked here, such as a null configuration or a negative number of elements.
+//!
+//! To add a routine:
+//!
+//! 1. Write it in the module of its chapter in `crates/runtime/src/api` or `coll`, and its C
+//!    function in the file of its chapter here.
+//! 2. Add its row in `crates/shmem-c/spec` (`shmemx.csv` for an extension), from which the
+//!    installation makes the headers, and its page in `manual.txt` with an example in
+//!    `spec/examples`.
+//! 3. `cargo xtask symbols PREFIX --accept` adds it to `spec/abi-1.txt`.
+//! 4. Its Fortran form, if it has one, is in `fortran` and in `spec/fortran.csv`.
+//! 5. Its Rust form is in `crates/shmem/src`, without any check that the runtime makes. An example
+//!    in its documentation is a test of 2 PEs. What must not compile is in
+//!    `crates/shmem/tests/compile_fail`. docs/rust-reference.md has a row for it.
+//! 6. A program in `tests/programs` tests it.
 #![allow(
     clippy::missing_safety_doc,
     reason = "the contract of a C function is the standard's"

@@ -3,6 +3,9 @@
 //!
 //! The Rust types are those of 64-bit Linux, where `size_t` is `u64` and `ptrdiff_t` is `i64`, so
 //! that the runtime meets few distinct types.
+//!
+//! A new type is also in the rows of `crates/shmem-c/spec/symbols-1.6.csv`, or in `shmemx.csv` of
+//! an extension.
 #![allow(unsafe_code)]
 
 use core::mem::MaybeUninit;

@@ -2,6 +2,8 @@
 //! settings: numbers of PEs, transports, nodes, and observers. A failed check prints the number of
 //! its point in crates/shmem-c/spec/semantics.md. The programs of the guide in C run in the same
 //! settings.
+//!
+//! A program that one test calls with arguments is in tests/scenarios instead.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -6,6 +6,8 @@
 //!   try them, or the reason why there are none.
 //! - `flags`: the names of the interfaces, and which of them are down.
 //! - `ports`: the range of `SHMEM_TCP_PORTS`.
+//!
+//! docs/transports.md describes the rules, and `crates/shmem-c/tests/sites/sockets.rs` tests them.
 
 mod addresses;
 mod flags;

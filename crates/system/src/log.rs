@@ -7,6 +7,9 @@
 //!
 //! An event that is off costs a load and a branch; events are in code that runs rarely. All crates
 //! of the library report through the macros of this module.
+//!
+//! An event is `info` if it is a choice that a user may ask about, `debug` if it is a finding or a
+//! connection, and `trace` otherwise. `MODULES` in `filter` names each crate that has events.
 
 mod filter;
 

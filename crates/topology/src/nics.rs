@@ -1,5 +1,7 @@
 //! Chooses the NIC of each PE of a machine: one of the nearest. PEs are spread evenly over NICs
 //! that are equally near.
+//!
+//! docs/launching.md describes the rules. `ci/fixtures` has machines on which they are tested.
 
 use crate::cpus::CpuSet;
 use crate::model::Nic;

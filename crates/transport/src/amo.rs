@@ -1,5 +1,20 @@
 //! The kinds of atomic operations and the widths of their words, which the operations of the CPU
 //! and those over a network share.
+//!
+//! To add an atomic operation:
+//!
+//! 1. Here: a variant of [`AmoOp`] and its number. Beside it: the instruction of the CPU
+//!    (`mem/amo.rs`) and the choice by operation and width (`mem/apply.rs`); with two operands,
+//!    also `engine/entries.rs`.
+//! 2. Its name in UCX in `crates/transport-ucx/src/ucp/atomic.rs`, and in libfabric in
+//!    `crates/transport-ofi/src/native.rs`.
+//! 3. In `ci/conformance/src`: the model of `atomic.rs`, and the list of `random.rs`.
+//! 4. The routine in `crates/runtime/src/api/amo.rs`, and its `Effect` in
+//!    `crates/communication/src/access/atomic.rs` unless it always writes. Its forms: `amo.rs` of
+//!    `crates/shmem-c/src`, of `fortran` there and of `crates/shmem/src`, and `scope.rs` for the
+//!    non-blocking form.
+//! 5. What any routine needs (`crates/shmem-c/src/lib.rs`), and a case in
+//!    `crates/shmem-c/tests/programs/amo.c`.
 
 /// An atomic operation (OpenSHMEM 1.6, atomic memory operations). Increments are additions of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -27,6 +27,9 @@
 //! | `target` | how a target carries out requests in their order |
 //! | `service_thread` | the loop of the service thread, and what a provider does for it |
 //! | `wire` | the trait that a provider implements |
+//!
+//! A new rule for order, batches, acknowledgments or completion also changes what must hold in
+//! `tests/simulated/model.rs`, and one for locks or tasks the model in `ci/loom/src/engine.rs`.
 
 pub mod acks;
 mod batching;

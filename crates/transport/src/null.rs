@@ -1,7 +1,7 @@
 //! The smallest provider: it compiles, it can be opened, and it reaches no PE.
 //!
-//! It is the template for a new provider; CONTRIBUTING.md describes the steps. `providers::ALL`
-//! never contains it.
+//! It is the template for a new provider; `engine/wire.rs` describes the steps. `providers::ALL` never
+//! contains it.
 #![allow(unsafe_code)]
 
 use crate::progress::events::AwaitedWord;

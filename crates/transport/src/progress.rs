@@ -4,6 +4,11 @@
 //! The loop of the service thread is in the [engine](crate::engine::service_thread). What differs
 //! between providers (how long to sleep, when the service thread leaves the network to others) is a
 //! constant that the provider supplies, the [`WaitLimits`](backoff::WaitLimits).
+//!
+//! A change of how threads wait touches [`backoff`] (polls, yields and sleeps of all waits), and in
+//! `crates/communication/src`: `sync/waits.rs` (what ends the sleep of a call), `net/doorbell.rs`
+//! with its model in `ci/loom/src/wake_up.rs`, and `sync/word_tasks` with its model in
+//! `ci/loom/src/word_tasks.rs`. docs/performance.md has the measurements.
 
 pub mod backoff;
 pub mod cpu_sharing;

@@ -1,5 +1,8 @@
 //! The plan of a run: groups in the order in which they are measured, each of which becomes a
 //! table. All PEs make the same plan from the same flags.
+//!
+//! A new operation has its loop and its row in `launcher/shmem-perf/c`, and is described in
+//! docs/measuring.md.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,8 @@
 //! The steps of the tiers, one function for each, except those that have a file of their own. The
 //! lists at the top name the tools that they need.
+//!
+//! A new step also has a row in `test.rs`. A program that it needs is in
+//! `ci/task-support/src/needs.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! The rules for imports between crates: those that lead up, and the table of the allowed ones.
+//!
+//! `cargo xtask codegen` draws the diagram of docs/architecture.md from the imports.
 
 use task_support::workspace::{Dependency, Package};
 

@@ -2,6 +2,11 @@
 //! is the same everywhere, published packages contain the licenses, no tests, and a description of
 //! their own, and require each other's exact version, since they are parts of one program. Where a
 //! manifest says that cargo makes no test program of the sources, they have no tests.
+//!
+//! A crate that `rushmem` needs has `publish = true`, links to both licenses next to its manifest,
+//! `exclude = ["/tests"]` if it has some, and its exact version among the dependencies of the
+//! workspace. If it decides what PEs do together, its digest `SOURCES`, by
+//! `rushmem_derive::digest_of_sources!`, is among those of `crates/runtime/src/build.rs`.
 
 use super::tree::{File, Tree};
 

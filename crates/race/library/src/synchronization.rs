@@ -7,6 +7,10 @@
 //!
 //! Only calls by the program itself count. `oshcc --race` links them to the functions here, by the
 //! linker's option `--wrap` for each name.
+//!
+//! A new routine is a row here and a name in `crates/shmem-c/wrappers/oshcc`, or a row in
+//! `libgomp.rs` or `threads.rs`. It needs a case in `crates/race/detector/tests/programs` and a
+//! line in the table of docs/races.md.
 #![allow(unsafe_code)]
 
 use crate::next::{around_next, next};

@@ -195,7 +195,8 @@ pub(super) fn machine_has_opened(place: &Place, has_opened: &Records) -> bool {
     place.on_machine().all(|pe| has_opened[pe] == [1])
 }
 
-/// The record of one PE.
+/// The record of one PE. `agree` compares a new field if it must be equal on all PEs or decides
+/// something, and `simulated` has a member that lies about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StartupRecord {
     pub(super) symmetric_size: u64,

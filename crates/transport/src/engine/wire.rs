@@ -2,6 +2,25 @@
 //! completion, and a [`WireNetwork`] is the state that all wires of a PE share.
 //!
 //! A wire does not batch and does not wait, and keeps no more order than its [`StreamOrder`] says.
+//!
+//! To add a provider:
+//!
+//! 1. If it calls a C library, make `sys/NAME-sys`: bindings without logic, opened at run time, of
+//!    the names in its `src/names.txt`, with a row in `ci/xtask/src/bindings.rs` and in
+//!    `bindings/generator.rs`.
+//! 2. Make a crate `crates/transport-NAME`, split as `transport-ucx` or `transport-tcp`: their
+//!    `lib.rs` say what each file has. Use the modules `progress`, `peers` and `segments` of this
+//!    crate. `null.rs` is the smallest provider that compiles.
+//! 3. Implement [`Wire`] for what starts the operations of an origin, and [`WireNetwork`] and
+//!    `Driver` for the state that its wires share. `NetworkTransport` publishes, registers,
+//!    connects, makes endpoints and leaves the job, and `WireEndpoint` has the verbs. A poll for
+//!    one context may receive a reply for another one: `ReplyTable` passes it on.
+//! 4. State the digest of its sources in its `PROVIDER`: PEs of other builds are refused by it.
+//! 5. Add a test `tests/conformance.rs` with `harness = false` that calls `conformance::suite`, a
+//!    `Network` in `crates/shmem-c/tests/programs.rs`, and a step in `ci/xtask/src/test/steps.rs`.
+//! 6. Register the crate in `Cargo.toml`, `crates/providers` and `ci/xtask/src/tidy/layers.rs`, and
+//!    its name in the row of `SHMEM_TRANSPORT` in `crates/pe/src/settings.rs`. Describe it in
+//!    docs/transports.md.
 #![allow(unsafe_code)]
 
 use super::acks::Acks;

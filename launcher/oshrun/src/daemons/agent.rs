@@ -1,5 +1,7 @@
 //! Composes the commands that start a daemon on another host: by ssh, by srun, or by a command that
 //! the user names. `spawn` executes them.
+//!
+//! docs/launching.md describes each of them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -34,8 +34,8 @@ struct ScaleFlags {
 const PAGE: &str = "\
 # Collectives and small operations at scale
 
-This page estimates the time of the collectives, and of [small operations](#small-operations), on
-machines that are larger than any test machine.
+This page is for those who ask how Rushmem would do on machines that are larger than any test
+machine. It estimates the time of the collectives, and of [small operations](#small-operations).
 `cargo run --release -p benches --bin scale -- --doc docs/scale` writes it: it runs the plans that
 the library executes, under the LogGP model. There are three machines:
 
@@ -47,7 +47,8 @@ the library executes, under the LogGP model. There are three machines:
 Messages and KiB are those that the busiest member sends. The factor after each time is its ratio to
 the lower bound: the time in which a word reaches all members, or in which each member sends and
 receives its bytes, whichever is longer. Plans with a step for each member are run up to 4,096 PEs;
-for more PEs, a closed form gives the time, which is checked against the plans.
+for more PEs, a closed form gives the time, which is checked against the plans. The charts have more
+sizes than the table.
 
 [Algorithms of collectives](../performance/collectives.md) describes which algorithm is used where.
 Within one node, collectives use shared memory instead. In the model each PE of a node has a link of its own, so the

@@ -10,9 +10,8 @@ use crate::run::run;
 
 /// The largest team for which plans with a step for each member are run.
 const MAX_LINEAR: u32 = 4096;
-/// The sizes of teams in the table. `MAX_LINEAR` is shown only for plans with a step for each
-/// member.
-const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
+/// The sizes of teams in the table; the charts have all sizes.
+const SIZES: [u32; 2] = [1024, 1 << 20];
 
 /// One line of the table.
 pub struct ScaleRow {
@@ -42,7 +41,7 @@ pub fn rows(max_pes: u32) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for operation in all() {
         for n in SIZES {
-            if n > max_pes || (n == MAX_LINEAR && !operation.is_linear) {
+            if n > max_pes {
                 continue;
             }
 

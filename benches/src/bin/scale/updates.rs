@@ -14,7 +14,7 @@ const UPDATE_NBYTES: usize = 20;
 /// The number of PEs of a node.
 const PER_NODE: u32 = TWO_LEVEL.pes_per_node;
 /// The numbers of PEs in the table.
-const SIZES: [u32; 5] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
+const SIZES: [u32; 3] = [1 << 12, 1 << 16, 1 << 20];
 
 /// A way to batch operations.
 #[derive(Clone, Copy)]

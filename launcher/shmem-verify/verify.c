@@ -45,6 +45,8 @@ static const size_t SMALLEST_HEAP = 32 << 20;
 /* The seconds after which a program counts as hanging. Programs take seconds, on a network also some
  * tens of them. */
 enum { USUAL_LIMIT = 120 };
+/* The rounds of each litmus test on each kind of memory, unless --litmus says another number. */
+static const char LITMUS_ROUNDS[] = "2000";
 
 enum state { NOT_ASKED, RIGHT, NOT_THERE };
 
@@ -98,10 +100,14 @@ static double now(void) {
 
 struct options {
     const char *only, *output;
+    /* The number of rounds of each litmus test, if these are asked for alone; else null. */
+    const char *litmus;
     int quick, hosts, limit, level;
 };
 
 static int is_asked(const struct options *options, const struct program *program) {
+    if (options->litmus != NULL)
+        return program->run == verify_litmus;
     if ((options->quick && !program->is_quick) || program->level > options->level)
         return 0;
     if (options->only == NULL)
@@ -139,6 +145,8 @@ static void print_help(void) {
          "Options:\n"
          "      --quick               Run the short programs alone, for about 10 seconds\n"
          "      --only FAMILY,...     Verify these families alone\n"
+         "      --litmus[=ROUNDS]     Run the litmus tests of the memory model alone, each so many times (2000),\n"
+         "                            and print how often each outcome was seen\n"
          "      --single              Initialize the library by shmem_init, as most programs do, and leave out\n"
          "                            the programs that need SHMEM_THREAD_MULTIPLE\n"
          "      --limit TIME          The time after which a program counts as hanging (120s), such as 30s\n"
@@ -177,12 +185,12 @@ static void verify(int i, const struct options *options) {
     int provided = -1;
     const int status = shmem_init_thread(options->level, &provided);
     if (status == 0 && provided >= program->level) {
-        char *words[] = {"shmem-verify", NULL};
+        char *words[] = {"shmem-verify", "--litmus", (char *)options->litmus, NULL};
         finding->state = RIGHT;
         const int is_new_family = i == 0 || strcmp(program->family, programs[i - 1].family) != 0;
         if (is_new_family && shmem_my_pe() == 0)
             fprintf(stderr, "shmem-verify: %s ...\n", program->family);
-        program->run(1, words);
+        program->run(options->litmus != NULL ? 3 : 1, words);
     } else {
         finding->state = NOT_THERE;
         snprintf(finding->first, TEXT, "it needs the thread level %s", level_name(program->level));
@@ -540,14 +548,20 @@ static int seconds_of(const char *text) {
     return whole < seconds ? whole + 1 : whole;
 }
 
+static int is_a_number_of_rounds(const char *text) {
+    char *end;
+    const long rounds = strtol(text, &end, 10);
+    return end != text && *end == '\0' && rounds >= 1 && rounds <= 1000000000;
+}
+
 int main(int argc, char **argv) {
     const char *limit = NULL;
     struct options options = {.limit = USUAL_LIMIT, .level = SHMEM_THREAD_MULTIPLE};
-    enum { QUICK = 1, ONLY, SINGLE, HOSTS, LIMIT };
+    enum { QUICK = 1, ONLY, SINGLE, HOSTS, LIMIT, LITMUS };
     static const struct option known[] = {
         {"quick", no_argument, NULL, QUICK},       {"only", required_argument, NULL, ONLY},
         {"hosts", no_argument, NULL, HOSTS},       {"limit", required_argument, NULL, LIMIT},
-        {"single", no_argument, NULL, SINGLE},
+        {"single", no_argument, NULL, SINGLE},     {"litmus", optional_argument, NULL, LITMUS},
         {"output", required_argument, NULL, 'o'},  {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},       {NULL, 0, NULL, 0},
     };
@@ -560,6 +574,7 @@ int main(int argc, char **argv) {
         case SINGLE: options.level = SHMEM_THREAD_SINGLE; break;
         case HOSTS: options.hosts = 1; break;
         case LIMIT: limit = optarg; break;
+        case LITMUS: options.litmus = optarg != NULL ? optarg : LITMUS_ROUNDS; break;
         case 'o': options.output = optarg; break;
         case 'h': print_help(); return 0;
         case 'V': puts("shmem-verify " VERSION); return 0;
@@ -570,6 +585,8 @@ int main(int argc, char **argv) {
         return refuse("not an option:", argv[optind]);
     if (limit != NULL && (options.limit = seconds_of(limit)) == 0)
         return refuse("--limit must be a time above 0 such as 30s or 5m, and not", limit);
+    if (options.litmus != NULL && !is_a_number_of_rounds(options.litmus))
+        return refuse("--litmus must be a number of rounds from 1 to 1000000000, and not", options.litmus);
     const char *unknown = options.only != NULL ? unknown_family(options.only) : NULL;
     if (unknown != NULL)
         return refuse("no family has the name", unknown);

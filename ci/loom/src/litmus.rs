@@ -96,3 +96,34 @@ fn put_and_get(words: &Words, own: usize, order: fn()) -> u32 {
     order();
     words[1 - own].load(Relaxed)
 }
+
+/// Without the fence, the second put may be seen alone. This shows that the tests of message passing
+/// can fail.
+#[test]
+#[should_panic(expected = "left: 0")]
+fn without_a_fence_the_second_put_may_be_seen_alone() {
+    loom::model(|| {
+        two_pes(
+            |words| {
+                words[DATA].store(7, Relaxed);
+                words[FLAG].store(1, Relaxed);
+            },
+            read_data_after_flag,
+        );
+    });
+}
+
+/// `put data` against `get data; get data`: the second get is not older than the first.
+#[test]
+fn a_get_is_not_older_than_the_one_before_it() {
+    loom::model(|| {
+        two_pes(
+            |words| words[DATA].store(7, Relaxed),
+            |words| {
+                let first = words[DATA].load(Relaxed);
+                let second = words[DATA].load(Relaxed);
+                assert!(second >= first, "{first}, then {second}");
+            },
+        );
+    });
+}

@@ -59,6 +59,14 @@ void shmem_putmem_signal(void *dest, const void *source, size_t nelems, uint64_t
     usleep(2000);
     pshmem_putmem(dest, source, nelems, pe);
 }
+#elif defined(SIGNAL_OVERTAKES_ITS_WORD)
+void shmem_long_put_signal(long *dest, const long *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,
+                           int sig_op, int pe) {
+    pshmem_long_put_signal(dest, source, 0, sig_addr, signal, sig_op, pe);
+    pshmem_quiet();
+    usleep(2000);
+    pshmem_long_put(dest, source, nelems, pe);
+}
 #elif defined(SIGNAL_SETS_INSTEAD_OF_ADDING)
 void (shmem_signal_add)(uint64_t *sig_addr, uint64_t signal, int pe) {
     pshmem_signal_set(sig_addr, signal, pe);

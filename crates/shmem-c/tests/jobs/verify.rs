@@ -132,6 +132,54 @@ fn the_library_is_right_for_programs_without_threads() {
 }
 
 #[test]
+fn the_litmus_tests_print_how_often_each_outcome_was_seen() {
+    for job in [job(), off_node(job())] {
+        let outcome = job.arg("--litmus=20").run();
+        assert_right(&outcome);
+
+        for memory in ["heap", "static"] {
+            let wrc = "WRC: put | get, put | wait, load";
+            let is_printed = outcome.lines().any(|line| {
+                let is_of_memory = line.starts_with(wrc) && line.contains(memory);
+                is_of_memory && line.ends_with(" 0 of       20  forbidden by Rushmem")
+            });
+            assert!(is_printed, "{outcome}");
+        }
+        assert!(!outcome.stdout.contains("not run"), "{outcome}");
+    }
+}
+
+/// The other tests run.
+#[test]
+fn litmus_tests_that_need_more_pes_say_so() {
+    let outcome = job_of(2).arg("--litmus=20").run();
+    assert_right(&outcome);
+
+    let has = |name: &str, verdict: &str| {
+        let mut lines = outcome.lines();
+        lines.any(|line| line.starts_with(name) && line.ends_with(verdict))
+    };
+    assert!(has("WRC: ", " 0  not run: it needs 3 PEs"), "{outcome}");
+    assert!(has("IRIW: ", " 0  not run: it needs 4 PEs"), "{outcome}");
+    let of_two = "SB: put, quiet, get";
+    assert!(has(of_two, "21  forbidden by OpenSHMEM"), "{outcome}");
+}
+
+#[test]
+fn a_forbidden_outcome_is_wrong() {
+    let outcome = planted_job("SIGNAL_OVERTAKES_ITS_WORD", 2)
+        .arg("--litmus=20")
+        .run();
+    assert_eq!(outcome.code(), 1, "{outcome}");
+
+    let line = "litmus: 2 checks failed on 1 PEs, first on PE 0: MP: put with signal | wait, load: \
+                OpenSHMEM forbids \"the old x\", which was seen";
+    assert!(outcome.stdout.contains(line), "{outcome}");
+    let broken = "BROKEN: OpenSHMEM forbids it";
+    assert_eq!(outcome.stdout.matches(broken).count(), 2, "{outcome}");
+}
+
+#[test]
 fn a_record_names_hosts_on_request() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("record.json");
@@ -162,6 +210,13 @@ fn what_cannot_be_done_is_refused() {
             "--limit must be a time above 0",
             &format!("and not {time};"),
         ]);
+    }
+
+    for rounds in ["0", "x", "1x", "-1", "9999999999"] {
+        let litmus = job().arg(format!("--litmus={rounds}")).run();
+        assert_eq!(litmus.code(), 2, "{litmus}");
+        let words = "--litmus must be a number of rounds from 1 to 1000000000, and not";
+        litmus.assert_fails(&[words, rounds]);
     }
 
     let heap = job().env("SHMEM_SYMMETRIC_SIZE", "1m").run();

@@ -21,6 +21,7 @@ mod actor;
 mod call;
 mod clock;
 mod kinds;
+mod litmus;
 mod memory;
 mod model;
 mod network;

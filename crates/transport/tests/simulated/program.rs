@@ -38,21 +38,9 @@ pub fn finish(actor: usize) {
 
 /// Makes a call, and checks its results.
 fn perform(actor: usize, name: &'static str, call: Call) {
-    let mut endpoint = world::with(|world| {
-        world.log(name, [actor as u64, 0, 0]);
-        let of = &mut world.actors[actor];
-        of.is_in_call = true;
-        of.call = name;
-        let endpoint = of.endpoint.take().expect("the actor is in no call");
-        // Not dropped if a check fails: the endpoint would complete its operations.
-        ManuallyDrop::new(endpoint)
-    });
-    let done = issue(&mut endpoint, &call);
+    let done = self::call(actor, name, |endpoint| issue(endpoint, &call));
 
     world::with(|world| {
-        let of = &mut world.actors[actor];
-        of.is_in_call = false;
-        of.endpoint = Some(ManuallyDrop::into_inner(endpoint));
         world.check_sent(actor);
 
         let result = *done.as_ref().unwrap_or(&u64::MAX);
@@ -64,10 +52,7 @@ fn perform(actor: usize, name: &'static str, call: Call) {
             Err(error) => world.take_loss(actor, error),
         }
 
-        let pe = world.actors[actor].pe;
         let wire = world.actors[actor].wire;
-        world.make_progress();
-        world.wake_service(pe);
 
         // The wire is free for the actors that have waited for it.
         for other in 0..world.actors.len() {
@@ -77,6 +62,35 @@ fn perform(actor: usize, name: &'static str, call: Call) {
             }
         }
     });
+}
+
+/// Makes a call of an actor, which uses its endpoint as `issue` says.
+pub fn call<T>(
+    actor: usize,
+    name: &'static str,
+    issue: impl FnOnce(&mut WireEndpoint<SimulatedNetwork>) -> T,
+) -> T {
+    let mut endpoint = world::with(|world| {
+        world.log(name, [actor as u64, 0, 0]);
+        let of = &mut world.actors[actor];
+        of.is_in_call = true;
+        of.call = name;
+        let endpoint = of.endpoint.take().expect("the actor is in no call");
+        // Not dropped if a check fails: the endpoint would complete its operations.
+        ManuallyDrop::new(endpoint)
+    });
+    let done = issue(&mut endpoint);
+
+    world::with(|world| {
+        let of = &mut world.actors[actor];
+        of.is_in_call = false;
+        of.endpoint = Some(ManuallyDrop::into_inner(endpoint));
+
+        let pe = of.pe;
+        world.make_progress();
+        world.wake_service(pe);
+    });
+    done
 }
 
 /// Calls the engine. Returns the value that the call returns, as a number: of PEs, a bit for each.

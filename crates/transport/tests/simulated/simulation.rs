@@ -37,7 +37,11 @@ pub fn run(seed: u64, kind: fn(&mut Rng) -> WireKind) -> Vec<Entry> {
 
     world::run_all();
     check_end();
+    end()
+}
 
+/// Ends a world in which nothing is left to happen. Returns its log.
+pub fn end() -> Vec<Entry> {
     // Dropped outside the world, since endpoints complete what they have issued.
     let endpoints: Vec<_> = world::with(|world| {
         let actors = world.actors.iter_mut();
@@ -54,17 +58,7 @@ fn populate() {
     let fewest = if kind.proxies { 3 } else { 2 };
     let n_pes = world::with(|world| world.rng.u32(fewest..=4));
 
-    world::with(|world| {
-        world.memories = (0..n_pes).map(|pe| Memory::new(Pe(pe))).collect();
-        for pe in (0..n_pes).map(Pe) {
-            let n_wires = world.rng.usize(1..=2);
-            let simulated = network::pe(pe, kind, n_wires, &world.memories);
-            world.pes.push(Arc::new(simulated));
-            world.targets.push(Rc::new(RequestTarget::new(pe)));
-        }
-
-        world.services = vec![Default::default(); n_pes as usize];
-    });
+    add_pes(n_pes, kind);
 
     let calls = world::with(|world| world.rng.u32(4..40));
     for pe in (0..n_pes).map(Pe) {
@@ -105,8 +99,23 @@ fn populate() {
     });
 }
 
+/// Adds PEs without contexts.
+pub fn add_pes(n_pes: u32, kind: WireKind) {
+    world::with(|world| {
+        world.memories = (0..n_pes).map(|pe| Memory::new(Pe(pe))).collect();
+        for pe in (0..n_pes).map(Pe) {
+            let n_wires = world.rng.usize(1..=2);
+            let simulated = network::pe(pe, kind, n_wires, &world.memories);
+            world.pes.push(Arc::new(simulated));
+            world.targets.push(Rc::new(RequestTarget::new(pe)));
+        }
+
+        world.services = vec![Default::default(); n_pes as usize];
+    });
+}
+
 /// Adds a context of a PE.
-fn add_actor(pe: Pe, calls: u32) {
+pub fn add_actor(pe: Pe, calls: u32) {
     let simulated = world::with(|world| Arc::clone(&world.pes[pe.index()]));
     let endpoint = simulated.endpoint(EndpointUser::Context);
     let endpoint = endpoint.expect("there is always one more");

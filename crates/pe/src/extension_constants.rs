@@ -32,3 +32,5 @@ pub const SHMEMX_TIMED_OUT: c_int = 1;
 pub const SHMEMX_HAS_TIMED_WAITS: c_int = 1;
 /// Rushmem: there are shmemx_release and shmemx_reclaim.
 pub const SHMEMX_HAS_RELEASE: c_int = 1;
+/// Rushmem: there are shmemx_flush, shmemx_ctx_flush and shmemx_ctx_pe_flush.
+pub const SHMEMX_HAS_FLUSH: c_int = 1;

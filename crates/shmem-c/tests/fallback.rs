@@ -169,6 +169,10 @@ impl Endpoint for Silent {
         Ok(())
     }
 
+    fn free_sources(&mut self, _: Option<Pe>) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
     fn pe_quiet(&mut self, _: Pe) -> Result<(), Error> {
         Err(self.wait())
     }

@@ -40,6 +40,8 @@ pub(crate) struct TcpWire {
 struct Route {
     /// The number of gets on the connection up to the origin's last one.
     last_get: u64,
+    /// The position on the connection up to which writes of the origin read their sources.
+    reads_until: u64,
     /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
     /// The PE is in [`unflushed`](TcpWire::unflushed).
@@ -138,6 +140,9 @@ impl Wire for TcpWire {
 
         self.count(pe);
         self.list_unsent(pe, put.is_unsent);
+        if let Some(position) = put.reads_until {
+            self.routes[pe].reads_until = position;
+        }
         match put.reads_until {
             Some(position) if awaited => {
                 self.expected = Some(pe);
@@ -256,6 +261,23 @@ impl Wire for TcpWire {
             self.expected = Some(pe);
         }
         Ok(are_answered)
+    }
+
+    /// Returns true if the kernel has taken all data that are sent from their sources.
+    fn are_sources_free(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
+        let reads_until = self.routes.get(pe).map_or(0, |route| route.reads_until);
+        if reads_until == 0 {
+            return Ok(true);
+        }
+
+        let are_free = shared.with_link(pe, |connection| {
+            connection.flush()?;
+            Ok(connection.requests.sent() >= reads_until)
+        })?;
+        if !are_free {
+            self.expected = Some(pe);
+        }
+        Ok(are_free)
     }
 
     fn in_flight(&self) -> usize {

@@ -153,6 +153,10 @@ impl Endpoint for Nowhere {
         Ok(())
     }
 
+    fn free_sources(&mut self, _: Option<Pe>) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn pe_quiet(&mut self, _: Pe) -> Result<(), Error> {
         Ok(())
     }

@@ -260,6 +260,13 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
+    /// Waits until the sources of all puts to `pe`, or to all PEs, may be reused. The puts need not
+    /// be complete at the target.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn free_sources(&mut self, pe: Option<Pe>) -> Result<(), Error>;
+
     /// Completes all operations that were issued to `pe`, and perhaps others.
     ///
     /// # Errors

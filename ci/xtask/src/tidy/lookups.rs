@@ -28,7 +28,7 @@ const LOOKUPS: [&str; 14] = [
 /// The directories of code in which they are counted, and how many there are.
 const COUNTED: [(&str, usize); 3] = [
     ("crates/pe/src/", 6),
-    ("crates/communication/src/", 46),
+    ("crates/communication/src/", 49),
     ("crates/runtime/src/", 54),
 ];
 

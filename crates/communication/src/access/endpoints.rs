@@ -222,6 +222,17 @@ impl Endpoints {
         }
     }
 
+    /// Waits until the sources of the puts on all endpoints may be reused.
+    pub fn free_sources(&self, call: Call) {
+        self.set_call(call);
+        for entry in self.all() {
+            let freed = entry
+                .locked()
+                .map(|mut endpoint| endpoint.free_sources(None));
+            network::or_fail(call, freed.unwrap_or(Ok(())));
+        }
+    }
+
     /// Returns, for each PE with operations that are not known to be complete, their number on the
     /// endpoint that has most of them. Begins to complete them, but waits for no PE. Returns `None`
     /// if an endpoint has failed, or if other threads may issue operations meanwhile.

@@ -22,7 +22,7 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::address::{self, ExistingPe, PeNumber as _};
 use rushmem_pe::memory::visibility::{complete, release};
-use rushmem_transport::{Endpoint, Error};
+use rushmem_transport::{Endpoint, Error, Pe};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -200,10 +200,50 @@ fn is_quiet<C: Context>(
     is_quiet
 }
 
-/// `shmemx_local_complete`: waits until the sources of all nonblocking puts of this PE, on any
-/// context, may be reused. Over a network the puts also complete remotely, which is more than
-/// required.
+/// `shmemx_flush`, `shmemx_ctx_flush`: waits until the sources of all puts on the context may be
+/// reused. Completes and orders nothing.
+#[inline]
+pub fn flush<C: Context>(call: Call, ctx: C) {
+    polls::count_call();
+    if ctx.is_valid(call) {
+        free_sources(links::require(call), call, ctx.handle(), None);
+    }
+}
+
+/// `shmemx_ctx_pe_flush`: performs a [`flush`] of the puts to the listed PEs, which are numbered as
+/// in the context's team.
+///
+/// # Safety
+/// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
+pub unsafe fn pe_flush<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
+    polls::count_call();
+    let links = links::require(call);
+    // SAFETY: the caller's promise.
+    unsafe {
+        for_each_pe(call, ctx, target_pes, npes, |pe| {
+            free_sources(links, call, ctx.handle(), Some(network::pe(pe)));
+        });
+    }
+}
+
+fn free_sources(links: &Links, call: Call, ctx: ContextHandle, pe: Option<Pe>) {
+    if links.network.is_open()
+        && let Some(mut endpoint) = links.endpoints.used(call, ctx)
+    {
+        network::or_fail(call, endpoint.free_sources(pe));
+    }
+}
+
+/// `shmemx_local_complete`: performs a [`flush`] of all contexts.
 pub fn local_complete(call: Call) {
+    let links = links::require(call);
+    if links.network.is_open() {
+        links.endpoints.free_sources(call);
+    }
+}
+
+/// Completes all operations of this PE, on any context.
+pub fn complete_all(call: Call) {
     let links = links::require(call);
     if links.network.is_open() {
         links.endpoints.complete(call);
@@ -222,18 +262,41 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     }
     let _observed = observers::call(|| event(call, ctx, Action::QuietOfPes));
 
-    for i in 0..npes {
-        // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
-        let pe = unsafe { target_pes.wrapping_add(i).read() };
-        let pe = ctx.world_pe(call, pe);
-        job::require_pe(call, "target_pes", pe);
-        quiet_of_one(call, ctx, pe);
-    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        for_each_pe(call, ctx, target_pes, npes, |pe| {
+            quiet_of_one(call, ctx, pe)
+        })
+    };
 
     if npes > 0 {
         complete();
     }
     polls::count_call();
+}
+
+/// Calls `work` with the number in the world of each listed PE; not on `SHMEM_CTX_INVALID`.
+///
+/// # Safety
+/// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
+unsafe fn for_each_pe<C: Context>(
+    call: Call,
+    ctx: C,
+    target_pes: *const c_int,
+    npes: usize,
+    work: impl Fn(c_int),
+) {
+    if !ctx.is_valid(call) {
+        return;
+    }
+
+    for i in 0..npes {
+        // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
+        let pe = unsafe { target_pes.wrapping_add(i).read() };
+        let pe = ctx.world_pe(call, pe);
+        job::require_pe(call, "target_pes", pe);
+        work(pe);
+    }
 }
 
 /// Completes the operations on a PE of the world (an extension).

@@ -74,6 +74,8 @@ void (shmem_signal_add)(uint64_t *sig_addr, uint64_t signal, int pe) {
 #elif defined(FENCE_DOES_NOTHING)
 void shmem_fence(void) {}
 void shmem_ctx_fence(shmem_ctx_t ctx) { (void)ctx; }
+#elif defined(FLUSH_DOES_NOTHING)
+void shmemx_ctx_flush(shmem_ctx_t ctx) { (void)ctx; }
 #elif defined(REFUSES_THREAD_MULTIPLE)
 int shmem_init_thread(int requested, int *provided) {
     return pshmem_init_thread(requested > SHMEM_THREAD_SERIALIZED ? SHMEM_THREAD_SERIALIZED : requested, provided);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::launchers::{HYDRA, Launcher, MPIRUN};
-use testkit::{Job, needs_library, prefix};
+use testkit::{Job, needs_library, prefix, program};
 
 const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 
@@ -83,21 +83,7 @@ fn strict(job: Job) -> Job {
 
 /// Over a fabric without order, flags overtake data if a fence does nothing.
 fn a_fence_that_does_nothing_is_found_over_a_strict_fabric() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/planted.c");
-    let library = Path::new(TMP).join("FENCE_DOES_NOTHING.so");
-    let mut oshcc = Command::new(prefix().join("bin/oshcc"));
-    oshcc
-        .args(["-shared", "-fPIC", "-w", "-DFENCE_DOES_NOTHING"])
-        .arg(source)
-        .arg("-o")
-        .arg(&library);
-    assert!(oshcc.status().expect("oshcc").success());
-
-    // Set by `env`, the variable is not one of oshrun, which would load the library, too.
-    let job = Job::new("/usr/bin/env")
-        .n(2)
-        .arg(format!("LD_PRELOAD={}", library.display()))
-        .arg(installed().display())
+    let job = with_fault("FENCE_DOES_NOTHING", &installed())
         .args(["--litmus=200", "--limit", "500"]);
     let outcome = strict(job).timeout(LIMIT).run();
 
@@ -106,6 +92,36 @@ fn a_fence_that_does_nothing_is_found_over_a_strict_fabric() {
         line.starts_with("MP: put, fence, put ") && line.ends_with("BROKEN: OpenSHMEM forbids it")
     });
     assert!(is_found, "{outcome}");
+}
+
+/// The source of a long put is overwritten before the network has read it.
+fn a_flush_that_does_nothing_is_found_over_tcp() {
+    let outcome = with_fault("FLUSH_DOES_NOTHING", &program!("flush.c"))
+        .env("SHMEM_TRANSPORT", "tcp")
+        .env("SHMEM_ONNODE", "off")
+        .run();
+    assert!(!outcome.status.success(), "{outcome}");
+    let found = "elements are not those before the flush";
+    assert!(outcome.stdout.contains(found), "{outcome}");
+}
+
+/// Returns a job of two PEs of a program, with a library that has a fault of `planted.c`.
+fn with_fault(fault: &str, program: &Path) -> Job {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/planted.c");
+    let library = Path::new(TMP).join(format!("{fault}.so"));
+    let mut oshcc = Command::new(prefix().join("bin/oshcc"));
+    oshcc
+        .args(["-shared", "-fPIC", "-w", &format!("-D{fault}")])
+        .arg(source)
+        .arg("-o")
+        .arg(&library);
+    assert!(oshcc.status().expect("oshcc").success());
+
+    // Set by `env`, the variable is not one of oshrun, which would load the library, too.
+    Job::new("/usr/bin/env")
+        .n(2)
+        .arg(format!("LD_PRELOAD={}", library.display()))
+        .arg(program.display())
 }
 
 /// Returns the compiler for the sources of shmem-verify.
@@ -175,6 +191,7 @@ fn under_hydra() {
 testkit::module_tests! {
     ; ignored "part of `cargo xtask test --providers`" =>
     a_fence_that_does_nothing_is_found_over_a_strict_fabric,
+    a_flush_that_does_nothing_is_found_over_tcp,
     ; ignored "part of `cargo xtask test --full`" =>
     over_virtual_nodes,
     over_ucx,

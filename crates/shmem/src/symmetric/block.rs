@@ -137,7 +137,7 @@ impl Drop for SymBlock<'_> {
 /// leaked the object whose drop completes them.
 fn complete(call: Call, elements: Range<usize>) {
     requests::complete_on(elements);
-    order::local_complete(call);
+    order::complete_all(call);
 }
 
 /// Returns the number of rounds of a dissemination barrier.

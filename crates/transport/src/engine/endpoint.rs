@@ -125,6 +125,10 @@ impl<N: Driver> Endpoint for WireEndpoint<N> {
         self.verb(|origin| origin.quiet())
     }
 
+    fn free_sources(&mut self, pe: Option<Pe>) -> Result<(), Error> {
+        self.verb(|origin| origin.free_sources(pe))
+    }
+
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         self.verb(|origin| origin.pe_quiet(pe))
     }

@@ -164,6 +164,22 @@ impl<W: Wire> Origin<W> {
         route.has_writes_before = false;
     }
 
+    /// Waits until the sources of all puts to a PE, or to all PEs, may be reused. Batches are copies.
+    pub(super) fn free_sources(&mut self, pe: Option<Pe>) -> Result<(), Error> {
+        self.network.local().loss.check()?;
+
+        // None of the waits issues an operation, so no PE is added to the list meanwhile.
+        for i in 0..self.active.len() {
+            let active = self.active[i];
+            if pe.is_none_or(|pe| pe == active) {
+                self.until(Some(active), |origin| {
+                    origin.wire.are_sources_free(&origin.network, active)
+                })?;
+            }
+        }
+        self.network.local().loss.check()
+    }
+
     /// Completes all operations to one PE.
     pub(super) fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         self.network.local().loss.check()?;

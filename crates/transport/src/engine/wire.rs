@@ -355,6 +355,12 @@ pub trait Wire: Send + Sized {
     /// writes to the PE are complete.
     fn is_flushed(&mut self, network: &Self::Network, pe: Pe) -> Result<bool, Error>;
 
+    /// Returns true if the wire reads no source of a write to a PE any more. An operation that is
+    /// over reads none, so by default nothing is in flight to the PE.
+    fn are_sources_free(&mut self, _: &Self::Network, pe: Pe) -> Result<bool, Error> {
+        Ok(self.in_flight_to(pe) == 0)
+    }
+
     /// Returns how many operations are in flight.
     fn in_flight(&self) -> usize;
 

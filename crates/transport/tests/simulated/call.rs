@@ -34,10 +34,11 @@ enum Kind {
     InFlight,
     Session,
     Invalid,
+    FreeSources,
 }
 
 impl Kind {
-    const ALL: [Kind; 17] = [
+    const ALL: [Kind; 18] = [
         Kind::Put,
         Kind::PutStrided,
         Kind::PutSignal,
@@ -55,6 +56,7 @@ impl Kind {
         Kind::InFlight,
         Kind::Session,
         Kind::Invalid,
+        Kind::FreeSources,
     ];
 }
 
@@ -163,6 +165,9 @@ pub enum Call {
     QuietOfPe {
         pe: Pe,
     },
+    FreeSources {
+        pe: Option<Pe>,
+    },
     IsQuiet,
     InFlight,
     Session {
@@ -195,6 +200,7 @@ impl Kind {
             Kind::InFlight => "list of PEs in flight",
             Kind::Session => "session",
             Kind::Invalid => "invalid call",
+            Kind::FreeSources => "wait for sources",
         }
     }
 }
@@ -275,6 +281,9 @@ impl World {
                 let is_open = of.is_in_session;
                 Some(Call::Session { is_open })
             }
+            Kind::FreeSources => Some(Call::FreeSources {
+                pe: Some(to).filter(|_| self.rng.bool()),
+            }),
             Kind::Invalid => Some(Call::Invalid {
                 pe: to,
                 is_amo: self.rng.bool(),

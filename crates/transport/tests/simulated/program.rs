@@ -142,6 +142,7 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, call: &Call) -> Result<u
         Call::Fence => endpoint.fence()?,
         Call::Quiet => endpoint.quiet()?,
         Call::QuietOfPe { pe } => endpoint.pe_quiet(pe)?,
+        Call::FreeSources { pe } => endpoint.free_sources(pe)?,
         Call::IsQuiet => return endpoint.is_quiet().map(u64::from),
         Call::InFlight => {
             let in_flight = endpoint.in_flight()?;
@@ -247,6 +248,7 @@ impl World {
             Call::Fence => self.actors[actor].epoch += 1,
             Call::Quiet => self.check_quiet(actor, name, None),
             Call::QuietOfPe { pe } => self.check_quiet(actor, name, Some(pe)),
+            Call::FreeSources { pe } => self.retire_sources(actor, pe),
             Call::IsQuiet if value == 1 => self.check_quiet(actor, name, None),
             Call::InFlight if value == 0 => self.check_quiet(actor, name, None),
             Call::InFlight if !self.kind.proxies => {
@@ -296,16 +298,22 @@ impl World {
             let end = dests.len();
             self.check_dests(actor, first..end);
 
-            let of = &mut self.actors[actor];
-            let sources = std::mem::take(&mut of.sources);
-            let (free, used): (Vec<_>, Vec<_>) = sources.into_iter().partition(|(pe, _)| *pe == to);
-            of.sources = used;
-            of.retire(free.into_iter().map(|(_, memory)| memory));
+            self.retire_sources(actor, Some(to));
         }
 
         if pe.is_none() {
             self.actors[actor].epoch += 1;
         }
+    }
+
+    /// Overwrites the sources of the puts to one PE or to all, which operations read no more.
+    fn retire_sources(&mut self, actor: usize, pe: Option<Pe>) {
+        let of = &mut self.actors[actor];
+        let sources = std::mem::take(&mut of.sources);
+        let is_free = |to: Pe| pe.is_none_or(|pe| pe == to);
+        let (free, used): (Vec<_>, Vec<_>) = sources.into_iter().partition(|(to, _)| is_free(*to));
+        of.sources = used;
+        of.retire(free.into_iter().map(|(_, memory)| memory));
     }
 
     /// Checks results that have arrived, and retires their memory.

@@ -239,6 +239,15 @@ impl World {
         }
     }
 
+    /// Returns true if the source of an operation in the queue to a PE is still to be read.
+    pub fn has_unread_sources(&self, wire: usize, pe: Pe) -> bool {
+        let queue = &self.wires[wire].links[pe.index()].queue;
+        queue.iter().any(|item| match item {
+            Item::Operation(operation) => self.operations[*operation].bytes.is_none(),
+            Item::Fence | Item::Flush(_) => false,
+        })
+    }
+
     /// Lets what a wire collects for a PE leave.
     pub fn release(&mut self, wire: usize, pe: Pe) {
         let link = &mut self.wires[wire].links[pe.index()];

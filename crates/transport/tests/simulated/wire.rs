@@ -387,6 +387,22 @@ impl Wire for SimulatedWire {
         }))
     }
 
+    fn are_sources_free(&mut self, _: &SimulatedNetwork, pe: Pe) -> Result<bool, Error> {
+        if !self.is_tcp() {
+            return Ok(self.in_flight_to(pe) == 0);
+        }
+
+        Ok(world::with(|world| {
+            world.count_call();
+            let are_free = !world.has_unread_sources(self.number, pe);
+            if !are_free {
+                world.release(self.number, pe);
+                world.wires[self.number].expected = Some(pe);
+            }
+            are_free
+        }))
+    }
+
     fn in_flight(&self) -> usize {
         self.in_state(|state| state.in_flight)
     }

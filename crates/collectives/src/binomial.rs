@@ -1,4 +1,5 @@
-//! The binomial tree: a broadcast in the fewest rounds, and a sync with the fewest messages.
+//! The binomial tree: a broadcast and a reduction to a root in the fewest rounds, and a sync with
+//! the fewest messages.
 //!
 //! S. L. Johnsson, C.-T. Ho: Optimum broadcasting and personalized communication in hypercubes.
 //! IEEE Transactions on Computers 38 (9), 1989.
@@ -31,6 +32,47 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
     });
 
     receive.into_iter().chain(send)
+}
+
+/// Returns the plan of a reduction to `root` in ⌈log2 n⌉ rounds. The accumulator has the own
+/// contribution at the start; at the end that of the root has the combined contributions of all.
+/// These are combined around the circle from the root on, so the operation must be commutative.
+///
+/// A member other than the root leaves it when its subtree has contributed. Therefore the plan has
+/// credits, as a scan has: each member first signals its children that its receive buffers are
+/// free.
+pub fn reduce(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    let rank = behind(n, me, root);
+    let credits = to_children(n, rank).map(move |k| Step::Signal {
+        peer: to_ahead(n, me, k),
+    });
+
+    let combine = to_children(n, rank).flat_map(move |k| {
+        let wait = Step::Wait {
+            peer: from_ahead(n, me, k),
+        };
+        let reduce = Step::Reduce {
+            receive_buffer: k,
+            receive_buffer_is_left: false,
+        };
+        [wait, reduce]
+    });
+
+    let send = (rank != 0).then(|| {
+        let k = to_parent(rank);
+        let wait = Step::Wait {
+            peer: from_behind(n, me, k),
+        };
+        let put = Step::Put {
+            peer: to_behind(n, me, k),
+            from: Buffer::Accumulator.at(0),
+            to: Buffer::Receive(k).at(0),
+            count: 1,
+        };
+        [wait, put]
+    });
+
+    credits.chain(combine).chain(send.into_iter().flatten())
 }
 
 /// Returns the plan by which the receivers of a [`broadcast`] report to the senders that they have

@@ -12,7 +12,7 @@ mod table;
 
 pub use algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
-    ScanAlgorithm, SyncAlgorithm,
+    ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm, SyncAlgorithm,
 };
 pub use facts::{ChoiceFacts, LINE_MEMBERS, SHORT_MAX_BYTES};
 pub use row::{Row, RowError, RowOrigin};

@@ -8,9 +8,9 @@
 //! No member reads a source before its owner has entered, or after it has left: there is a sync
 //! before and one after.
 
-use crate::Step;
 use crate::choice::SyncAlgorithm;
 use crate::index::share;
+use crate::{Receivers, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`
 /// combines its share of the parts, and stores the result in the destinations of all. Contributions
@@ -28,8 +28,46 @@ pub fn all_reduce(
     let own = (!share.is_empty()).then_some(Step::ReduceDirect {
         first: share.start,
         count: share.end - share.start,
+        to: Receivers::All,
     });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
+}
+
+/// Returns the plan of a reduction to member `root` between two syncs: as in [`all_reduce`], but a
+/// share is stored in `Dest` of the root alone. The network moves 1 - 1/n of a vector to each
+/// member, and the same to the root again.
+pub fn reduce_to(
+    n: u32,
+    me: u32,
+    root: u32,
+    parts: u32,
+    sync: SyncAlgorithm,
+) -> impl Iterator<Item = Step> + Clone {
+    let share = share(n, me, parts);
+    let own = (!share.is_empty()).then_some(Step::ReduceDirect {
+        first: share.start,
+        count: share.end - share.start,
+        to: Receivers::One {
+            member: root,
+            first: share.start,
+        },
+    });
+    sync.plan(n, me).chain(own).chain(sync.plan(n, me))
+}
+
+/// Returns the plan of a reduce-scatter between two syncs: member `me` combines part `me` of the
+/// sources, and stores the result in part 0 of its own `Dest`. Each member moves n - 1 parts, which
+/// is the least possible.
+pub fn reduce_scatter(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
+    let own = Step::ReduceDirect {
+        first: me,
+        count: 1,
+        to: Receivers::One {
+            member: me,
+            first: 0,
+        },
+    };
+    sync.plan(n, me).chain([own]).chain(sync.plan(n, me))
 }
 
 /// Returns the plan of a scan of a vector of `parts` parts between two syncs: as in [`all_reduce`],

@@ -51,6 +51,20 @@ pub struct Operand {
     pub is_left: bool,
 }
 
+/// The destinations of a direct reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Receivers {
+    /// `Dest` of all members, at the parts that were combined.
+    All,
+    /// `Dest` of one member, from a part on.
+    One {
+        /// The member.
+        member: u32,
+        /// The first part.
+        first: u32,
+    },
+}
+
 /// One step of a plan.
 ///
 /// On each edge from one member to another messages are matched in order: the k-th `Put` or
@@ -134,12 +148,14 @@ pub enum Step {
         owner: u32,
     },
     /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
-    /// result in the same parts of `Dest` of all members. No member is signaled.
+    /// result in `Dest` of the receivers. No member is signaled.
     ReduceDirect {
         /// The first part.
         first: u32,
         /// The number of parts, at least 1.
         count: u32,
+        /// Where the result is stored.
+        to: Receivers,
     },
     /// Combine `count` parts of `Source` of the members in the order of the indices, and store the
     /// combination of the members up to each member in the same parts of its `Dest`. No member is

@@ -199,10 +199,17 @@ impl<'a> Step<'a> {
     }
 
     /// Returns true if no member leaves the collective before all have entered it. A member may
-    /// leave a broadcast or scan as soon as its own part is done.
+    /// leave a broadcast, a scan or a reduction to a root as soon as its own part is done.
     pub fn needs_all(&self) -> bool {
         let call = self.calls[0].key.to_lowercase();
-        !["broadcast", "scan"].iter().any(|part| call.contains(part))
+        let parts = [
+            "broadcast",
+            "scan",
+            "_reduce_to",
+            ":reduce_into",
+            "start_reduce_into",
+        ];
+        !parts.iter().any(|part| call.contains(part))
     }
 }
 

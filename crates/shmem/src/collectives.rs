@@ -571,15 +571,29 @@ pub(crate) fn elements_of<T>(nbytes: usize) -> usize {
 /// Panics unless both views start at the same element, or have none in common.
 #[track_caller]
 pub(crate) fn require_apart<T: PlainData>(call: Call, dest: &SymSlice<T>, source: &SymSlice<T>) {
-    let to = dest.as_ptr().addr();
-    let from = source.as_ptr().addr();
-    let overlap = to < from + bytes_of(source) && from < to + bytes_of(dest);
-    if overlap && to != from {
+    if overlap(dest, source) && dest.as_ptr().addr() != source.as_ptr().addr() {
         mistake!(
             call,
             "arguments dest and source overlap; pass the same elements for both, or elements that do not overlap"
         )
     }
+}
+
+/// Panics if both views have an element in common.
+#[track_caller]
+pub(crate) fn require_disjoint<T: PlainData>(call: Call, dest: &SymSlice<T>, source: &SymSlice<T>) {
+    if overlap(dest, source) {
+        mistake!(
+            call,
+            "arguments dest and source overlap; pass elements that do not overlap"
+        )
+    }
+}
+
+fn overlap<T: PlainData>(dest: &SymSlice<T>, source: &SymSlice<T>) -> bool {
+    let to = dest.as_ptr().addr();
+    let from = source.as_ptr().addr();
+    to < from + bytes_of(source) && from < to + bytes_of(dest)
 }
 
 #[cold]

@@ -148,6 +148,7 @@ mod lock;
 mod numbering;
 mod operator;
 mod panics;
+mod partial;
 mod peer;
 mod pending;
 mod reduced;

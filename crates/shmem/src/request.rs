@@ -292,7 +292,7 @@ impl<C: Threads> Team<'_, C> {
         self.start(call, collective, vectors, |_| ())
     }
 
-    fn start<'a, R>(
+    pub(crate) fn start<'a, R>(
         &self,
         call: Call,
         collective: NonblockingCollective,
@@ -314,7 +314,7 @@ impl<C: Threads> Team<'_, C> {
 }
 
 /// The vectors of a collective in the runtime's form.
-struct Vectors {
+pub(crate) struct Vectors {
     dest: *mut u8,
     source: *const u8,
     /// The elements that the collective takes.
@@ -324,7 +324,7 @@ struct Vectors {
 impl Vectors {
     /// Panics if the vectors overlap.
     #[track_caller]
-    fn new<T: PlainData>(
+    pub(crate) fn new<T: PlainData>(
         call: Call,
         dest: &SymSlice<T>,
         source: &SymSlice<T>,

@@ -71,7 +71,7 @@ fn measure_teams(flags: &TuneFlags, n: u32) -> Result<String, String> {
 
     let mut text = format!(
         "# Measured by shmem-perf tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
-         # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
+         # operation     bytes         members  nodes    per-node  oversubscribed  algorithm\n",
         env!("CARGO_PKG_VERSION")
     );
 

@@ -120,6 +120,26 @@ algorithms! {
 }
 
 algorithms! {
+    /// The algorithms of a reduction to a root.
+    ReduceToAlgorithm of reduce_to;
+    /// [`binomial::reduce`].
+    "binomial" => Binomial if |_, facts| facts.has_receive_buffers(),
+    /// The plan `direct::reduce_to`.
+    "direct" => Direct,
+}
+
+algorithms! {
+    /// The algorithms of a reduce-scatter.
+    ReduceScatterAlgorithm of reduce_scatter;
+    /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce) of the blocks of
+    /// all members, of which each member keeps its own, for vectors of one receive buffer.
+    "recursive_doubling" => RecursiveDoubling
+        if |nbytes, facts| nbytes <= facts.receive_buffer_bytes && facts.has_receive_buffers(),
+    /// The plan `direct::reduce_scatter`.
+    "direct" => Direct,
+}
+
+algorithms! {
     /// The algorithms of an all-gather.
     AllGatherAlgorithm of collect;
     /// [`pairwise::all_gather_in_lines`], for short blocks if all members share memory.

@@ -203,7 +203,7 @@ impl<A: Algorithm> fmt::Display for Row<A> {
         let per_node = self.per_node.to_string();
         write!(
             f,
-            "{:13} {bytes:10} {members:8} {nodes:8} {per_node:9} {oversubscribed:15} {}",
+            "{:15} {bytes:10} {members:8} {nodes:8} {per_node:9} {oversubscribed:15} {}",
             A::OPERATION,
             self.algorithm.name()
         )

@@ -3,7 +3,7 @@
 
 use super::algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
-    ScanAlgorithm, SyncAlgorithm,
+    ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm, SyncAlgorithm,
 };
 use super::facts::ChoiceFacts;
 use super::row::{Conditions, Row, RowError, RowOrigin};
@@ -130,6 +130,10 @@ table! {
     broadcast: BroadcastAlgorithm,
     /// Rows of all-reduces.
     reduce: AllReduceAlgorithm,
+    /// Rows of reductions to a root.
+    reduce_to: ReduceToAlgorithm,
+    /// Rows of reduce-scatters.
+    reduce_scatter: ReduceScatterAlgorithm,
     /// Rows of all-gathers.
     collect: AllGatherAlgorithm,
     /// Rows of all-to-alls.

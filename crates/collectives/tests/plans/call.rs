@@ -22,6 +22,16 @@ pub enum Call {
     TwoLevelSync {
         p: u32,
     },
+    /// A reduction to a root along the binomial tree.
+    ReduceTo {
+        root: u32,
+    },
+    /// A reduction to a root by [`direct`].
+    DirectReduceTo {
+        root: u32,
+        parts: u32,
+    },
+    DirectReduceScatter,
     Broadcast {
         root: u32,
     },
@@ -126,7 +136,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 46] = [
+    pub const ALL: [Call; 49] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -158,6 +168,9 @@ impl Call {
         Call::reduce_in_place(Reduction::TwoLevel { p: 2, lanes: 2 }, 10),
         Call::reduce(Reduction::TwoLevel { p: 4, lanes: 3 }, 70),
         Call::reduce_in_place(Reduction::TwoLevel { p: 8, lanes: 1 }, 10),
+        Call::ReduceTo { root: 0 },
+        Call::DirectReduceTo { root: 0, parts: 10 },
+        Call::DirectReduceScatter,
         Call::Broadcast { root: 0 },
         Call::LongBroadcast { root: 0, parts: 10 },
         Call::AllReduce,
@@ -235,6 +248,13 @@ impl Call {
             Call::TwoLevelShort { p } => {
                 Box::new(two_level::all_reduce_short(NodeBlocks { n, me, p }))
             }
+            Call::ReduceTo { root } => Box::new(binomial::reduce(n, me, root)),
+            Call::DirectReduceTo { root, parts } => {
+                Box::new(direct::reduce_to(n, me, root, parts, DISSEMINATION))
+            }
+            Call::DirectReduceScatter => {
+                Box::new(direct::reduce_scatter(n, me, SyncAlgorithm::Central))
+            }
             Call::LongBroadcast { root, parts } => {
                 Box::new(scatter_all_gather::broadcast(n, me, root, parts))
             }
@@ -294,8 +314,10 @@ impl Call {
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
-            | Call::OwnBruckAllToAll => n,
+            | Call::OwnBruckAllToAll
+            | Call::DirectReduceScatter => n,
             Call::Reduce { parts, .. }
+            | Call::DirectReduceTo { parts, .. }
             | Call::LongBroadcast { parts, .. }
             | Call::DirectScan { parts, .. } => parts,
             _ => 0,
@@ -306,6 +328,7 @@ impl Call {
     pub fn dest_parts(self, n: u32) -> u32 {
         match self {
             Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => n,
+            Call::DirectReduceScatter => 1,
             _ => self.source_parts(n),
         }
     }
@@ -320,6 +343,13 @@ impl Call {
                 call,
                 owner: root,
                 part,
+            },
+            Call::DirectReduceTo { root, .. } if me != root => Expected::Untouched,
+            Call::DirectReduceTo { .. } => Expected::Prefix { call, end: n, part },
+            Call::DirectReduceScatter => Expected::Prefix {
+                call,
+                end: n,
+                part: me,
             },
             Call::AllToAll
             | Call::AllToAllInLines
@@ -360,20 +390,26 @@ impl Call {
         )
     }
 
-    /// Returns the number of members from 0 on whose contributions the accumulator must have at the
-    /// end; `None` if its content does not matter.
-    pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
+    /// Returns what the accumulator must hold at the end; `None` if its content does not matter.
+    pub fn expected_accumulator(self, call: usize, n: u32, me: u32) -> Option<Expected> {
+        let up_to = |end| Expected::Prefix { call, end, part: 0 };
         match self {
-            call if call.is_all_reduce() => Some(n),
-            Call::InclusiveScan => Some(me + 1),
-            Call::ExclusiveScan => (me > 0).then_some(me),
+            of_all if of_all.is_all_reduce() => Some(up_to(n)),
+            Call::InclusiveScan => Some(up_to(me + 1)),
+            Call::ExclusiveScan => (me > 0).then_some(up_to(me)),
+            Call::ReduceTo { root } => (me == root).then_some(Expected::Combined {
+                call,
+                n,
+                part: 0,
+                in_order: false,
+            }),
             _ => None,
         }
     }
 
     /// Returns true if the accumulator holds the own contribution at the start.
     pub fn accumulates(self) -> bool {
-        self.is_all_reduce() || self.is_scan()
+        self.is_all_reduce() || self.is_scan() || matches!(self, Call::ReduceTo { .. })
     }
 
     /// Returns true if accumulators have the results of a scan at the end.
@@ -446,6 +482,10 @@ impl Call {
 
     /// Returns true if no member may leave the call before all have entered it.
     pub fn depends_on_all(self) -> bool {
-        !matches!(self, Call::Broadcast { .. } | Call::LongBroadcast { .. }) && !self.is_scan()
+        let has_root = matches!(
+            self,
+            Call::Broadcast { .. } | Call::LongBroadcast { .. } | Call::ReduceTo { .. }
+        );
+        !has_root && !self.is_scan()
     }
 }

@@ -2,8 +2,9 @@
 //! documented numbers of rounds.
 
 use crate::call::Call::{
-    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, Dissemination, ExclusiveScan,
-    Gather, GatherSync, InclusiveScan, LongBroadcast, TwoLevelShort, TwoLevelSync,
+    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, DirectReduceScatter,
+    DirectReduceTo, Dissemination, ExclusiveScan, Gather, GatherSync, InclusiveScan, LongBroadcast,
+    ReduceTo, TwoLevelShort, TwoLevelSync,
 };
 use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
@@ -34,6 +35,10 @@ fn rounds_are_as_documented() {
         assert_eq!(depth(n, Bruck), log2(n), "n = {n}");
         assert!(depth(n, AllReduce) <= n.ilog2() + fold, "n = {n}");
         assert!(depth(n, Broadcast { root: n / 3 }) <= log2(n), "n = {n}");
+        assert!(
+            depth(n, ReduceTo { root: n / 3 }) <= log2(n) + credit,
+            "n = {n}"
+        );
         assert!(depth(n, InclusiveScan) <= log2(n) + credit, "n = {n}");
         assert!(depth(n, ExclusiveScan) <= log2(n) + 2 * credit, "n = {n}");
         assert!(depth(n, GatherSync) <= 2 * log2(n), "n = {n}");
@@ -42,6 +47,20 @@ fn rounds_are_as_documented() {
         if n.is_power_of_two() {
             assert_eq!(depth(n, Gather(Gathering::RecursiveDoubling)), log2(n));
         }
+    }
+}
+
+#[test]
+fn direct_plans_take_the_rounds_of_two_syncs() {
+    for n in 1..=64 {
+        let reduction = DirectReduceTo {
+            root: n - 1,
+            parts: n,
+        };
+        assert_eq!(depth(n, reduction), 2 * log2(n), "n = {n}");
+        // By the counter that it uses here, a sync is one round.
+        let rounds = if n > 1 { 2 } else { 0 };
+        assert_eq!(depth(n, DirectReduceScatter), rounds, "n = {n}");
     }
 }
 

@@ -27,7 +27,7 @@ fn large() -> impl Iterator<Item = u32> {
 }
 
 /// Returns calls with logarithmic plans, such that different kinds of calls follow one another.
-fn mixed(n: u32) -> [Call; 18] {
+fn mixed(n: u32) -> [Call; 22] {
     [
         AllReduce,
         AllReduce,
@@ -41,9 +41,13 @@ fn mixed(n: u32) -> [Call; 18] {
         Dissemination,
         AllReduce,
         Broadcast { root: n / 2 },
+        ReduceTo { root: n / 2 },
+        ReduceTo { root: n - 1 },
         Broadcast { root: n - 1 },
+        ReduceTo { root: 0 },
         ExclusiveScan,
         ExclusiveScan,
+        ReduceTo { root: n / 3 },
         GatherSync,
         AllReduce,
         AllReduce,
@@ -238,18 +242,28 @@ fn gathers_work_at_large_sizes() {
 }
 
 #[test]
-fn a_broadcast_works_from_every_root() {
+fn every_member_can_be_the_root() {
     for n in 1..=40 {
         for root in 0..n {
             check(n, &[Broadcast { root }], true, root.into());
             check(n, &[LongBroadcast { root, parts: n }], true, root.into());
+            check(n, &[ReduceTo { root }], true, root.into());
+            check(n, &[DirectReduceTo { root, parts: 5 }], true, root.into());
         }
     }
 }
 
 #[test]
-fn one_copy_of_the_receive_buffer_is_enough_for_scans() {
-    let program = [InclusiveScan, ExclusiveScan, ExclusiveScan, InclusiveScan];
+fn one_copy_of_the_receive_buffers_is_enough_where_there_are_credits() {
+    let program = [
+        InclusiveScan,
+        ExclusiveScan,
+        ReduceTo { root: 0 },
+        ExclusiveScan,
+        InclusiveScan,
+        ReduceTo { root: 0 },
+        ReduceTo { root: 0 },
+    ];
     for n in small() {
         let team = Team {
             n,

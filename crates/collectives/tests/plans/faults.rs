@@ -70,6 +70,25 @@ fn scans_need_their_credits() {
     }
 }
 
+/// Returns a reduction to member 0 without its credits, for which a member waits for a lower one.
+fn without_credits_of_parents(me: u32, plan: Plan) -> Plan {
+    Box::new(plan.filter(move |step| match step {
+        Step::Signal { .. } => false,
+        Step::Wait { peer } => peer.index > me,
+        _ => true,
+    }))
+}
+
+#[test]
+fn reductions_to_a_root_need_their_credits() {
+    for n in 2..=20 {
+        for clocks in [true, false] {
+            let program = [ReduceTo { root: 0 }; 3];
+            assert!(is_found(n, &program, clocks, &without_credits_of_parents));
+        }
+    }
+}
+
 #[test]
 fn reductions_need_a_second_copy_of_the_receive_buffers() {
     let programs = [[AllReduce, AllReduce], [LongAllReduce, NextPiece]];

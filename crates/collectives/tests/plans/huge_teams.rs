@@ -1,7 +1,7 @@
 //! Checks teams that are too large to simulate, up to the largest size that an index can number:
 //! the plans of some members must match those of their peers.
 
-use crate::call::Call::{self, Broadcast};
+use crate::call::Call::{self, Broadcast, ReduceTo};
 use crate::schedule::Random;
 use rushmem_collectives::{Partner, Step};
 use std::collections::HashMap;
@@ -68,7 +68,8 @@ fn what_a_member_sends_its_peers_take() {
             let calls = Call::ALL
                 .into_iter()
                 .filter(|call| call.fits(n) && call.is_logarithmic());
-            for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
+            let rooted = [root, me].map(|root| [Broadcast { root }, ReduceTo { root }]);
+            for call in calls.chain(rooted.into_iter().flatten()) {
                 check_signals(call, n, me);
             }
         }

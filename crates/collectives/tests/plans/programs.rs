@@ -10,6 +10,7 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         Just(Dissemination),
         Just(GatherSync),
         (0..n).prop_map(|root| Broadcast { root }),
+        (0..n).prop_map(|root| ReduceTo { root }),
         Just(AllReduce),
         Just(LongAllReduce),
         Just(Words),
@@ -37,6 +38,8 @@ fn any_call(n: u32) -> impl Strategy<Value = Call> {
     prop_oneof![
         7 => logarithmic(n),
         1 => long_broadcast,
+        1 => (0..n, 1..40_u32).prop_map(|(root, parts)| DirectReduceTo { root, parts }),
+        1 => Just(DirectReduceScatter),
         1 => Just(Ring),
         1 => Just(AllToAll),
         1 => Just(BruckAllToAll),

@@ -13,7 +13,7 @@ use crate::memory::{Access, Area, Memory, ReceiveCopy};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
-use rushmem_collectives::{Buffer, Edge, Operand, Partner, Span, Step};
+use rushmem_collectives::{Buffer, Edge, Operand, Partner, Receivers, Span, Step};
 use std::collections::HashMap;
 
 /// A team, its program, and what the executor provides.
@@ -279,9 +279,9 @@ impl<'a> Simulation<'a> {
                 member.awaited += 1;
                 member.receive(counter.released_depth, &counter.released_clock);
             }
-            Step::ReduceDirect { first, count } => {
-                for part in first..first + count {
-                    self.reduce_direct(me, part)?;
+            Step::ReduceDirect { first, count, to } => {
+                for part in 0..count {
+                    self.reduce_direct(me, first, part, to)?;
                 }
             }
             Step::ScanDirect {
@@ -398,18 +398,29 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combines a part of the sources of all members, and stores the result in the destinations of
-    /// all.
-    fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
+    /// Combines a part of the sources of all members, `part` parts behind the `first`, and stores
+    /// the result in the destinations of the receivers.
+    fn reduce_direct(
+        &mut self,
+        me: u32,
+        first: u32,
+        part: u32,
+        to: Receivers,
+    ) -> Result<(), String> {
         let n = self.team.n;
-        let mut result = self.read_of(me, 0, Buffer::Source.at(part), 1)?[0];
+        let combined = Buffer::Source.at(first + part);
+        let mut result = self.read_of(me, 0, combined, 1)?[0];
         for peer in 1..n {
-            let value = self.read_of(me, peer, Buffer::Source.at(part), 1)?[0];
+            let value = self.read_of(me, peer, combined, 1)?[0];
             result = result.combine(value, n)?;
         }
 
-        for peer in 0..n {
-            self.store(me, peer, Buffer::Dest.at(part), vec![result])?;
+        let (members, first) = match to {
+            Receivers::All => (0..n, first),
+            Receivers::One { member, first } => (member..member + 1, first),
+        };
+        for peer in members {
+            self.store(me, peer, Buffer::Dest.at(first + part), vec![result])?;
         }
         Ok(())
     }
@@ -440,7 +451,7 @@ impl<'a> Simulation<'a> {
         let index = self.members[me as usize].call;
         let call = self.team.program[index];
         self.check_dest(me)?;
-        self.check_prefix(me)?;
+        self.check_accumulator(me)?;
 
         let clock = &self.members[me as usize].clock;
         if call.depends_on_all() {
@@ -498,16 +509,16 @@ impl<'a> Simulation<'a> {
     }
 
     /// Checks the result that `me` has in its accumulator, if the call leaves one there.
-    fn check_prefix(&mut self, me: u32) -> Result<(), String> {
+    fn check_accumulator(&mut self, me: u32) -> Result<(), String> {
         let index = self.members[me as usize].call;
         let call = self.team.program[index];
-        let Some(end) = call.expected_prefix(self.team.n, me) else {
+        let Some(expected) = call.expected_accumulator(index, self.team.n, me) else {
             return Ok(());
         };
 
         let result = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
-        if !result.is_prefix(index, end, 0) {
-            return Err(format!("result: {result:?}, not that of 0..{end}"));
+        if !expected.is_met_by(Some(result)) {
+            return Err(format!("result: {result:?}, not {expected:?}"));
         }
         if call.is_all_reduce() && *self.agreed.entry((index, 0)).or_insert(result) != result {
             return Err("result: combined in another order than a peer's".into());

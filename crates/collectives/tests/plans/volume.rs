@@ -3,7 +3,7 @@
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
-use rushmem_collectives::Step;
+use rushmem_collectives::{Receivers, Step};
 
 /// Numbers of parts that members move.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,10 @@ fn max_volume(n: u32, call: Call) -> Volume {
             match step {
                 Step::Put { count, .. } => moved.put += count,
                 Step::Get { count, .. } => moved.got += count,
+                Step::ReduceDirect { count, to, .. } => {
+                    moved.got += (n - 1) * count;
+                    moved.put += count * others(to, n, me);
+                }
                 _ => {}
             }
         }
@@ -28,6 +32,31 @@ fn max_volume(n: u32, call: Call) -> Volume {
         max.got = max.got.max(moved.got);
     }
     max
+}
+
+/// Returns the number of other members in whose destination a direct reduction of `me` is stored.
+fn others(to: Receivers, n: u32, me: u32) -> u32 {
+    match to {
+        Receivers::All => n - 1,
+        Receivers::One { member, .. } => (member != me).into(),
+    }
+}
+
+#[test]
+fn reductions_to_one_member_move_as_little_as_possible() {
+    for n in 2..=64_u32 {
+        let parts = 6 * n;
+        let reduction = DirectReduceTo { root: 1, parts };
+        let expected = Volume {
+            put: parts / n,
+            got: parts - parts / n,
+        };
+        assert_eq!(max_volume(n, reduction), expected, "n = {n}");
+
+        let expected = Volume { put: 0, got: n - 1 };
+        assert_eq!(max_volume(n, DirectReduceScatter), expected, "n = {n}");
+        assert_eq!(max_volume(n, ReduceTo { root: 0 }).put, 1, "n = {n}");
+    }
 }
 
 #[test]

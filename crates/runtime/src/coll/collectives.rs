@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::coll::composition::GatheredSlots;
-use crate::coll::entry::{CollectiveEntry, bytes};
+use crate::coll::entry::{CollectiveEntry, bytes, checked_root};
 use crate::coll::executor::{Executor, Parts, PlanArrays, vector_parts};
 use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
@@ -181,22 +181,6 @@ pub unsafe fn broadcast(
         source.copy_here(dest);
     }
     0
-}
-
-/// Returns the root of a broadcast among `n` members. Ends the job with an error if there is no
-/// such member.
-fn checked_root(call: Call, root: c_int, n: u32) -> u32 {
-    match u32::try_from(root) {
-        Ok(root) if root < n => root,
-        _ => {
-            let root = call.written(root);
-            let last = n - 1;
-            fail!(
-                call,
-                "argument PE_root is {root}, but the members are numbered 0 to {last}"
-            )
-        }
-    }
 }
 
 /// `shmem_collect` (§9.10.8): concatenates the elements of each member in the order of the

@@ -2,8 +2,8 @@
 //! members and stores the result in the destinations of all members.
 //!
 //! A reduction reads mapped sources in place, in blocks so small that the result of a block stays
-//! in the cache until it is stored on all members. If all members are mapped, it computes the
-//! result in this PE's destination, unless that overlaps the source. Sources that are not mapped
+//! in the cache until it is stored on its receivers. If all members are mapped, it computes the
+//! result in this PE's destination, unless that overlaps the source or belongs to no receiver. Sources that are not mapped
 //! are fetched first, in blocks so large that they keep a network busy. A scan copies or fetches
 //! one member's source after the other, in small blocks. The synchronization is in the plan, not
 //! here.
@@ -25,29 +25,27 @@ const FETCHED_BLOCK: usize = 512 << 10;
 const FETCHED: usize = 4 << 20;
 
 /// Combines `source` of all members in the order of the team, and stores the result in `dest` of
-/// all. `me` is this PE.
+/// the receivers. `me` is this PE.
 pub(crate) fn reduce(
     endpoints: &Endpoints,
     members: &Members,
     me: Pe,
     source: SymmetricRange,
-    dest: SymmetricRange,
+    dest: ReducedTo,
     op: &Combine,
 ) {
-    let are_mapped = members
-        .world_pes()
-        .all(|pe| source.image(pe).is_some() && dest.image(pe).is_some());
+    let are_mapped = members.world_pes().all(|pe| source.image(pe).is_some())
+        && dest
+            .receivers(members)
+            .all(|pe| dest.range.image(pe).is_some());
     if !are_mapped {
         reduce_unmapped(endpoints, members, source, dest, op);
         return;
     }
 
     // No other PE accesses this share of the two arrays of this PE.
-    let accumulator = if dest.overlaps(source) {
-        None
-    } else {
-        Some(dest)
-    };
+    let is_free = dest.only.is_none_or(|only| only == me) && !dest.range.overlaps(source);
+    let accumulator = is_free.then_some(dest.range);
     let image_of = |member| {
         source
             .image(members.world_pe(member))
@@ -60,15 +58,32 @@ pub(crate) fn reduce(
         accumulator,
         image_of,
         |offset, result| {
-            let dest = dest.part(offset, result.nbytes());
-            for pe in members.world_pes() {
+            let part = dest.range.part(offset, result.nbytes());
+            for pe in dest.receivers(members) {
                 // The result may have been computed in this PE's destination.
-                if pe != me || !result.starts_with(dest) {
-                    result.copy_to(endpoints, pe, dest);
+                if pe != me || !result.starts_with(part) {
+                    result.copy_to(endpoints, pe, part);
                 }
             }
         },
     );
+}
+
+/// Where the result of a direct reduction is stored.
+#[derive(Clone, Copy)]
+pub(crate) struct ReducedTo {
+    /// The range, of the length of the source.
+    pub(crate) range: SymmetricRange,
+    /// The only receiver; `None` if all members receive the result.
+    pub(crate) only: Option<Pe>,
+}
+
+impl ReducedTo {
+    fn receivers(self, members: &Members) -> impl Iterator<Item = Pe> {
+        members
+            .world_pes()
+            .filter(move |&pe| self.only.is_none_or(|only| only == pe))
+    }
 }
 
 /// A direct reduction where the memory of some members is not mapped here.
@@ -77,11 +92,11 @@ fn reduce_unmapped(
     endpoints: &Endpoints,
     members: &Members,
     source: SymmetricRange,
-    dest: SymmetricRange,
+    dest: ReducedTo,
     op: &Combine,
 ) {
     let sources = UnmappedMembers::new(members, source);
-    let dests = UnmappedMembers::new(members, dest);
+    let dests = UnmappedMembers::new(members, dest.range);
 
     let share = FETCHED / sources.pes.len().max(1);
     let max_bytes = share.clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;
@@ -91,7 +106,7 @@ fn reduce_unmapped(
     for offset in (0..source.nbytes()).step_by(max_bytes) {
         let nbytes = max_bytes.min(source.nbytes() - offset);
         let source = source.part(offset, nbytes);
-        let dest = dest.part(offset, nbytes);
+        let range = dest.range.part(offset, nbytes);
 
         source.fetch(endpoints, &sources.pes, &mut room);
         let room = SymmetricRange::of_private(&mut room);
@@ -114,17 +129,20 @@ fn reduce_unmapped(
             None,
             |member| operands[member as usize],
             |offset, result| {
-                // Also in the destination of this PE, from where the network takes the result.
-                let dest = dest.part(offset, result.nbytes());
-                for pe in members.world_pes() {
-                    if dest.image(pe).is_some() {
-                        result.copy_to(endpoints, pe, dest);
+                // For several receivers also in the destination of this PE, from where the network
+                // takes the result.
+                let part = range.part(offset, result.nbytes());
+                for pe in dest.receivers(members) {
+                    if dest.only.is_some() || part.image(pe).is_some() {
+                        result.copy_to(endpoints, pe, part);
                     }
                 }
             },
         );
-        for &pe in &dests.pes {
-            dest.start_copy_to_image(endpoints, pe);
+        if dest.only.is_none() {
+            for &pe in &dests.pes {
+                range.start_copy_to_image(endpoints, pe);
+            }
         }
     }
     complete_copies(endpoints);

@@ -14,7 +14,6 @@ use core::ffi::{c_int, c_long};
 use rushmem_communication::observers::results::{CollectiveResult, ResultWriters};
 use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use rushmem_pe::call::{Call, fail};
-use rushmem_pe::job::Job;
 use rushmem_pe::job::caller::{self, warn_once};
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
@@ -311,8 +310,8 @@ impl<'a> CollectiveEntry<'a> {
     }
 
     /// Returns the arrays of a reduction or scan, after checking that they are symmetric, and with
-    /// `SHMEM_CHECK` that all members pass the same arguments, and that the arrays are either the
-    /// same one or do not overlap.
+    /// `SHMEM_CHECK` that all members pass the same arguments, also those of `more`, and that the
+    /// arrays are either the same one or do not overlap.
     pub(crate) fn checked_vectors(
         &mut self,
         dest: *mut u8,
@@ -320,6 +319,7 @@ impl<'a> CollectiveEntry<'a> {
         nelems: usize,
         op: &'static Combine,
         writers: ResultWriters,
+        more: &[CheckedArgument],
     ) -> Vectors {
         let call = self.collective.call;
         let elements = ElementCount {
@@ -330,9 +330,11 @@ impl<'a> CollectiveEntry<'a> {
         let dest = symmetric(self.pe.job(), call, "dest", dest, nbytes);
         let source = symmetric_source(self.pe.job(), call, source, nbytes);
 
-        self.require_same_arrays(dest, source, elements, &[]);
+        self.require_same_arrays(dest, source, elements, more);
         self.check_result(bytes(dest), bytes(dest), writers);
-        require_disjoint(call, self.pe.job(), source, dest);
+        if !dest.starts_with(source) {
+            self.require_disjoint(source, dest);
+        }
         Vectors { source, dest, op }
     }
 
@@ -341,13 +343,26 @@ impl<'a> CollectiveEntry<'a> {
     /// OpenSHMEM leaves it undefined.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
         let CollectiveCall { call, team, .. } = self.collective;
-        require_disjoint(call, self.pe.job(), source, dest);
+        if !dest.starts_with(source) {
+            self.require_disjoint(source, dest);
+        }
 
         if self.pe.job().settings.checks() && source.overlaps(dest) && team.me().0 == 0 {
             warn_once(
                 call,
                 "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
                  but other implementations may not do so",
+            );
+        }
+    }
+
+    /// With `SHMEM_CHECK`, ends the job with an error if two arrays have a byte in common.
+    pub(crate) fn require_disjoint(&self, source: SymmetricRange, dest: SymmetricRange) {
+        if self.pe.job().settings.checks() && source.overlaps(dest) {
+            fail!(
+                self.collective.call,
+                "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
+                 have no byte in common"
             );
         }
     }
@@ -358,14 +373,18 @@ pub(crate) fn bytes(range: SymmetricRange) -> ByteBlocks {
     ByteBlocks::one(range.start().addr(), range.nbytes())
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if `source` and `dest` overlap but are not the
-/// same array.
-fn require_disjoint(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
-    if job.settings.checks() && source.overlaps(dest) && !dest.starts_with(source) {
-        fail!(
-            call,
-            "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
-             have no byte in common"
-        );
+/// Returns the root of a collective among `n` members. Ends the job with an error if there is no
+/// such member.
+pub(crate) fn checked_root(call: Call, root: c_int, n: u32) -> u32 {
+    match u32::try_from(root) {
+        Ok(root) if root < n => root,
+        _ => {
+            let root = call.written(root);
+            let last = n - 1;
+            fail!(
+                call,
+                "argument PE_root is {root}, but the members are numbered 0 to {last}"
+            )
+        }
     }
 }

@@ -6,11 +6,11 @@
 //! plans.
 
 use crate::coll::combine::Combine;
-use crate::coll::direct::{self, OwnOperand};
+use crate::coll::direct::{self, OwnOperand, ReducedTo};
 use crate::teams::team::Team;
 use rushmem_collectives::choice::{ChoiceFacts, Tabled};
 use rushmem_collectives::two_level::NodeLists;
-use rushmem_collectives::{Buffer, Operand, Partner, Span, Step};
+use rushmem_collectives::{Buffer, Operand, Partner, Receivers, Span, Step};
 use rushmem_communication::access::endpoints::Endpoints;
 use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements};
@@ -294,8 +294,13 @@ impl<'a> Executor<'a> {
                 Step::AwaitRelease { owner } => {
                     self.signals.await_release(&self.collective, owner);
                 }
-                Step::ReduceDirect { first, count } => {
-                    let (source, dest) = arrays.share(first, count);
+                Step::ReduceDirect { first, count, to } => {
+                    let (to_first, only) = match to {
+                        Receivers::All => (first, None),
+                        Receivers::One { member, first } => (first, Some(members.world_pe(member))),
+                    };
+                    let (source, range) = arrays.share(first, to_first, count);
+                    let dest = ReducedTo { range, only };
                     direct::reduce(
                         endpoints,
                         members,
@@ -310,7 +315,7 @@ impl<'a> Executor<'a> {
                     count,
                     exclusive,
                 } => {
-                    let (source, dest) = arrays.share(first, count);
+                    let (source, dest) = arrays.share(first, first, count);
                     direct::scan(
                         endpoints,
                         members,
@@ -529,10 +534,11 @@ impl PlanArrays<'_> {
         }
     }
 
-    /// Returns `count` parts, from part `first` on, of the source and of the destination vector.
-    fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
-        let from = Buffer::Source.at(first);
-        let to = Buffer::Dest.at(first);
+    /// Returns `count` parts of the source, from part `from` on, and of the destination, from part
+    /// `to` on.
+    fn share(&self, from: u32, to: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
+        let from = Buffer::Source.at(from);
+        let to = Buffer::Dest.at(to);
         self.contiguous(self.own_span(from), self.own_span(to), count)
             .expect("parts of a vector follow each other")
     }

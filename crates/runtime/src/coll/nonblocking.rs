@@ -33,6 +33,15 @@ pub enum NonblockingCollective {
     Alltoall,
     /// `shmemx_*_reduce_nb`
     Reduce(&'static Combine),
+    /// `shmemx_*_reduce_scatter_nb`; the number of elements is that of a block.
+    ReduceScatter(&'static Combine),
+    /// `shmemx_*_reduce_to_nb`
+    ReduceTo {
+        /// The operator.
+        op: &'static Combine,
+        /// `PE_root`
+        root: c_int,
+    },
     /// `shmemx_sum_inscan_nb`
     Inscan(&'static Combine),
     /// `shmemx_sum_exscan_nb`
@@ -125,6 +134,14 @@ impl Work {
             Is::Alltoall => unsafe { collectives::alltoall(caller, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Reduce(op) => unsafe { reductions::reduce(caller, team, dest, source, nelems, op) },
+            // SAFETY: the caller of `start` promises the precondition of all routines.
+            Is::ReduceScatter(op) => unsafe {
+                reductions::reduce_scatter(caller, team, dest, source, nelems, op)
+            },
+            // SAFETY: the caller of `start` promises the precondition of all routines.
+            Is::ReduceTo { op, root } => unsafe {
+                reductions::reduce_to(caller, team, dest, source, nelems, op, root)
+            },
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Inscan(op) => unsafe { reductions::inscan(caller, team, dest, source, nelems, op) },
             // SAFETY: the caller of `start` promises the precondition of all routines.

@@ -1,21 +1,24 @@
-//! Reductions and scans (OpenSHMEM 1.6, §9.10.9 and §9.10.10). By the choice of the algorithm, they
-//! use receive buffers, piece by piece, or read and write the arrays of the program directly.
+//! Reductions and scans (OpenSHMEM 1.6, §9.10.9 and §9.10.10), and reductions whose result goes to
+//! one member or is divided among them (extensions). By the choice of the algorithm, they use
+//! receive buffers, piece by piece, or read and write the arrays of the program directly.
 #![allow(unsafe_code)]
 
-use crate::coll::collectives::TeamOrActiveSet;
+use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
-use crate::coll::entry::CollectiveEntry;
+use crate::coll::entry::{CollectiveEntry, bytes, checked_root};
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
 use crate::own_pe::Caller;
 use core::ffi::c_int;
-use rushmem_collectives::choice::{AllReduceAlgorithm, ScanAlgorithm};
+use rushmem_collectives::choice::{
+    AllReduceAlgorithm, ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm,
+};
 use rushmem_collectives::{
-    Step, central, direct, rabenseifner, recursive_doubling, ring, two_level,
+    Step, binomial, central, direct, rabenseifner, recursive_doubling, ring, two_level,
 };
 use rushmem_communication::observers::FollowedMembers;
 use rushmem_communication::observers::results::ResultWriters;
 use rushmem_pe::memory::areas::SHORT;
-use rushmem_pe::memory::range::SymmetricRange;
+use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 
 /// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): combines the vectors of all members element by
 /// element; all members get the result.
@@ -33,8 +36,71 @@ pub unsafe fn reduce(
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember, &[]);
     executor.all_reduce(vectors);
+    0
+}
+
+/// `shmemx_*_reduce_to`: as [`reduce`], but only member `root` gets the result; `dest` of the others
+/// is not written.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn reduce_to(
+    caller: impl Caller,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+    root: c_int,
+) -> c_int {
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
+    let root = checked_root(call, root, executor.n());
+
+    let writers = ResultWriters::AtRoot { root };
+    let more = [("PE_root", root.into())];
+    let vectors = entry.checked_vectors(dest, source, nelems, op, writers, &more);
+    if executor.me() != root {
+        entry.show_arrays(vectors.source, SymmetricRange::EMPTY);
+        entry.show_followed(FollowedMembers::Below, 0);
+    }
+
+    executor.reduce_to(vectors, root);
+    0
+}
+
+/// `shmemx_*_reduce_scatter`: combines block `k` of the sources of all members element by element;
+/// member `k` gets the result, of `nelems` elements.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn reduce_scatter(
+    caller: impl Caller,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let (pe, call) = caller.enter();
+    let participants = members.find(pe, call);
+    let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
+
+    let block = ElementCount {
+        nelems,
+        elem_bytes: op.elem_bytes(),
+    };
+    let total = block.nbytes().saturating_mul(executor.n() as usize);
+    let dest = symmetric(pe.job(), call, "dest", dest, block.nbytes());
+    let source = symmetric_source(pe.job(), call, source, total);
+    entry.require_same_arrays(dest, source, block, &[]);
+    entry.check_result(bytes(dest), bytes(dest), ResultWriters::WithMember);
+    entry.require_disjoint(source, dest);
+
+    executor.reduce_scatter(source, dest, op);
     0
 }
 
@@ -54,7 +120,7 @@ pub unsafe fn inscan(
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::WithMember, &[]);
     entry.show_followed(FollowedMembers::Below, executor.me() + 1);
     executor.scan(vectors, false);
     0
@@ -76,7 +142,7 @@ pub unsafe fn exscan(
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below);
+    let vectors = entry.checked_vectors(dest, source, nelems, op, ResultWriters::Below, &[]);
     entry.show_followed(FollowedMembers::Below, executor.me());
     executor.scan(vectors, true);
 
@@ -128,6 +194,66 @@ impl Executor<'_> {
             self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
         }
         self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
+    }
+
+    /// Combines the vectors of all members element by element. Member `root` gets the result.
+    fn reduce_to(&mut self, vectors: Vectors, root: u32) {
+        match self.choose(vectors.nbytes()) {
+            ReduceToAlgorithm::Direct => {
+                let parts = vector_parts(vectors.nbytes());
+                let sync = self.choose(0);
+                let plan = direct::reduce_to(self.n(), self.me(), root, parts, sync);
+                self.run_vector(vectors, plan);
+            }
+            ReduceToAlgorithm::Binomial if self.me() == root => self.reduce_by_tree(vectors, root),
+            // Partial results must not come to `dest` of other members.
+            ReduceToAlgorithm::Binomial => vectors.source.with_copy(|partial| {
+                let partial = Vectors {
+                    source: partial,
+                    dest: partial,
+                    ..vectors
+                };
+                self.reduce_by_tree(partial, root);
+            }),
+        }
+    }
+
+    /// A reduction to a root along the tree, through receive buffers.
+    fn reduce_by_tree(&mut self, vectors: Vectors, root: u32) {
+        self.run_pieces(vectors, ReceiveBuffers::Shared, |n, me| {
+            binomial::reduce(n, me, root)
+        });
+    }
+
+    /// Combines block `k` of the sources of all members, and stores the result in `dest` of member
+    /// `k`.
+    fn reduce_scatter(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        op: &'static Combine,
+    ) {
+        let nbytes = dest.nbytes();
+        let me = self.me();
+
+        match self.choose(source.nbytes()) {
+            ReduceScatterAlgorithm::Direct => {
+                let arrays = PlanArrays {
+                    combine: Some(op),
+                    ..PlanArrays::of(source, dest, Parts::Equal(nbytes))
+                };
+                let plan = direct::reduce_scatter(self.n(), me, self.choose(0));
+                self.execute(&arrays, plan);
+            }
+            ReduceScatterAlgorithm::RecursiveDoubling => source.with_copy(|all| {
+                self.all_reduce_by_doubling(Vectors {
+                    source: all,
+                    dest: all,
+                    op,
+                });
+                all.part(me as usize * nbytes, nbytes).copy_here(dest);
+            }),
+        }
     }
 
     /// Scans vectors element by element: each member gets the result of the members up to itself,

@@ -15,6 +15,12 @@ fn collectives_of(operation: &str) -> Vec<Collective> {
     let reductions = || OPERATORS.iter().map(Collective::Reduce);
     match operation {
         "reduce" => reductions().collect(),
+        "reduce_to" => OPERATORS
+            .iter()
+            .zip([0, 3].into_iter().cycle())
+            .map(|(operator, root)| Collective::ReduceTo(operator, root))
+            .collect(),
+        "reduce_scatter" => OPERATORS.iter().map(Collective::ReduceScatter).collect(),
         "broadcast" => vec![Collective::Broadcast(0), Collective::Broadcast(3)],
         "collect" => vec![Collective::Collect, Collective::Fcollect],
         "alltoall" => vec![Collective::Alltoall],
@@ -142,6 +148,7 @@ fn chosen_algorithms_are_right() {
 #[test]
 fn long_vectors_are_right_in_pieces() {
     let rows = "reduce 0+ any any any any recursive_doubling
+                reduce_to 0+ any any any any binomial
                 scan 0+ any any any any recursive_doubling";
     for (seed, nodes) in [(1, &[3][..]), (2, &[2, 2]), (3, &[5])] {
         job(&Shape::of(nodes).rows(rows).late(seed), |pe| {
@@ -151,8 +158,12 @@ fn long_vectors_are_right_in_pieces() {
             let team = split_strided(pe, TeamHandle::WORLD, 1, 1, size, TeamConfig::default());
             let team = team.expect("a slot is free");
 
-            for turn in 0..8 {
-                let collective = [Collective::Reduce, Collective::Inscan][turn % 2](&OPERATORS[0]);
+            for turn in 0..9 {
+                let collective = [
+                    Collective::Reduce(&OPERATORS[0]),
+                    Collective::Inscan(&OPERATORS[0]),
+                    Collective::ReduceTo(&OPERATORS[0], turn),
+                ][turn % 3];
                 for (team, members) in [(team.into(), &some), (WORLD, &all)] {
                     let case = Case::of(collective, 14_000 - turn, turn as u64);
                     let place = Place {
@@ -179,6 +190,8 @@ fn teams_in_turn_do_not_disturb_each_other() {
     let rows = "alltoall 0+ any any any any bruck
                 collect 0+ any any any any bruck
                 reduce 0+ any any any any recursive_doubling
+                reduce_to 0+ any any any any binomial
+                reduce_scatter 0+ any any any any recursive_doubling
                 scan 0+ any any any any recursive_doubling";
     for (seed, nodes) in [(1, &[4][..]), (2, &[4]), (3, &[2, 2])] {
         job(&Shape::of(nodes).rows(rows).late(seed), |pe| {
@@ -194,14 +207,16 @@ fn teams_in_turn_do_not_disturb_each_other() {
             let collectives = [
                 Collective::Alltoall,
                 Collective::Reduce(&OPERATORS[0]),
+                Collective::ReduceTo(&OPERATORS[0], 1),
                 Collective::Alltoall,
                 Collective::Collect,
+                Collective::ReduceScatter(&OPERATORS[0]),
                 Collective::Inscan(&OPERATORS[0]),
             ];
             for turn in 0..200 {
                 let (team, members) = &teams[turn * 7 % 5];
                 if members.contains(&pe.me()) {
-                    let case = Case::of(collectives[turn % 5 * (turn / 5) % 5], 9, turn as u64);
+                    let case = Case::of(collectives[turn % 7 * (turn / 7) % 7], 9, turn as u64);
                     let place = Place {
                         team: (*team).into(),
                         members,

@@ -106,6 +106,9 @@ pub(crate) static OPERATORS: [Operator; 8] = [
 pub(crate) enum Collective {
     Sync,
     Reduce(&'static Operator),
+    /// To the member of this number modulo the size of the team.
+    ReduceTo(&'static Operator, usize),
+    ReduceScatter(&'static Operator),
     Inscan(&'static Operator),
     Exscan(&'static Operator),
     /// From the member of this number modulo the size of the team.
@@ -205,7 +208,10 @@ impl Case {
     pub(crate) fn prepare<'a>(self, pe: TestPe, place: Place<'a>) -> Place<'a> {
         let in_place = match self.collective {
             Collective::Alltoalls { dst, sst } => dst == sst,
-            Collective::Sync | Collective::Broadcast(_) | Collective::Alltoallv => false,
+            Collective::Sync
+            | Collective::Broadcast(_)
+            | Collective::ReduceScatter(_)
+            | Collective::Alltoallv => false,
             _ => true,
         };
         let source = if self.is_in_place && in_place {
@@ -215,6 +221,9 @@ impl Case {
         };
         let place = Place { source, ..place };
         let me = place.index_of(pe);
+        if !self.writes_on(me, place.members.len()) {
+            pe.store(place.dest, &self.untouched(place.members.len()));
+        }
         pe.store(place.source, &self.source_of(me, place.members.len()));
         pe.store(
             place.dest + self.room(place.members.len()) - GUARD.len(),
@@ -242,6 +251,13 @@ impl Case {
                 Collective::Sync => collectives::sync(pe, team),
                 Collective::Reduce(Operator { combine, .. }) => {
                     reductions::reduce(pe, team, dest, source, nelems, combine)
+                }
+                Collective::ReduceTo(Operator { combine, .. }, root) => {
+                    let root = (root % n) as i32;
+                    reductions::reduce_to(pe, team, dest, source, nelems, combine, root)
+                }
+                Collective::ReduceScatter(Operator { combine, .. }) => {
+                    reductions::reduce_scatter(pe, team, dest, source, nelems, combine)
                 }
                 Collective::Inscan(Operator { combine, .. }) => {
                     reductions::inscan(pe, team, dest, source, nelems, combine)
@@ -311,6 +327,11 @@ impl Case {
         let collective = match self.collective {
             Collective::Sync => Started::Sync,
             Collective::Reduce(operator) => Started::Reduce(reduced(operator)),
+            Collective::ReduceTo(operator, root) => Started::ReduceTo {
+                op: reduced(operator),
+                root: (root % n) as i32,
+            },
+            Collective::ReduceScatter(operator) => Started::ReduceScatter(reduced(operator)),
             Collective::Inscan(operator) => Started::Inscan(reduced(operator)),
             Collective::Exscan(operator) => Started::Exscan(reduced(operator)),
             Collective::Broadcast(root) => Started::Broadcast {
@@ -379,10 +400,25 @@ impl Case {
     fn operator(self) -> Option<&'static Operator> {
         match self.collective {
             Collective::Reduce(operator)
+            | Collective::ReduceTo(operator, _)
+            | Collective::ReduceScatter(operator)
             | Collective::Inscan(operator)
             | Collective::Exscan(operator) => Some(operator),
             _ => None,
         }
+    }
+
+    /// Returns true if the call changes `dest` of a member.
+    fn writes_on(self, member: usize, n: usize) -> bool {
+        match self.collective {
+            Collective::ReduceTo(_, root) => member == root % n,
+            _ => true,
+        }
+    }
+
+    /// Returns what `dest` has before and after the call where that does not change it.
+    fn untouched(self, n: usize) -> Vec<u8> {
+        vec![0x5A; self.room(n) - GUARD.len()]
     }
 
     /// Returns the number of elements that a member passes.
@@ -402,7 +438,7 @@ impl Case {
     fn source_of(self, member: usize, n: usize) -> Vec<u8> {
         let nelems = match self.collective {
             Collective::Sync => 0,
-            Collective::Alltoall => self.nelems * n,
+            Collective::Alltoall | Collective::ReduceScatter(_) => self.nelems * n,
             Collective::Alltoalls { sst, .. } if self.nelems > 0 => (self.nelems * n - 1) * sst + 1,
             Collective::Alltoallv => {
                 let nbytes: usize = (0..n).map(|to| self.block_bytes(member, to)).sum();
@@ -436,10 +472,15 @@ impl Case {
     fn result_of(self, me: usize, n: usize, is_on_set: bool) -> Vec<(usize, Vec<u8>)> {
         let blocks = |of: &dyn Fn(usize) -> Vec<u8>| vec![(0, (0..n).flat_map(of).collect())];
         match self.collective {
+            _ if !self.writes_on(me, n) && self.is_in_place => vec![(0, self.source_of(me, n))],
+            _ if !self.writes_on(me, n) => vec![(0, self.untouched(n))],
             Collective::Sync => Vec::new(),
-            Collective::Reduce(operator) => self.combined(operator, 0..n),
-            Collective::Inscan(operator) => self.combined(operator, 0..me + 1),
-            Collective::Exscan(operator) => self.combined(operator, 0..me),
+            Collective::Reduce(operator) | Collective::ReduceTo(operator, _) => {
+                self.combined(operator, 0..n, 0)
+            }
+            Collective::ReduceScatter(operator) => self.combined(operator, 0..n, me * self.nelems),
+            Collective::Inscan(operator) => self.combined(operator, 0..me + 1, 0),
+            Collective::Exscan(operator) => self.combined(operator, 0..me, 0),
             Collective::Broadcast(root) if is_on_set && me == root % n => Vec::new(),
             Collective::Broadcast(root) => vec![(0, self.source_of(root % n, n))],
             Collective::Collect | Collective::Fcollect => {
@@ -464,15 +505,16 @@ impl Case {
         }
     }
 
-    /// Returns the elements of these members combined.
+    /// Returns the elements of these members combined, from element `first` of their sources on.
     fn combined(
         self,
         operator: &Operator,
         members: std::ops::Range<usize>,
+        first: usize,
     ) -> Vec<(usize, Vec<u8>)> {
         let nbytes = self.elem_bytes();
         let mut bytes = Vec::with_capacity(self.nelems * nbytes);
-        for i in 0..self.nelems {
+        for i in first..first + self.nelems {
             let numbers = members.clone().map(|member| self.number(member, i));
             let combined = numbers.reduce(operator.fold);
             let element = combined.map_or(operator.identity, operator.encode);

@@ -51,7 +51,7 @@ impl Started {
     }
 }
 
-const NONBLOCKING: [Collective; 8] = [
+const NONBLOCKING: [Collective; 10] = [
     Collective::Reduce(&OPERATORS[0]),
     Collective::Fcollect,
     Collective::Broadcast(1),
@@ -60,6 +60,8 @@ const NONBLOCKING: [Collective; 8] = [
     Collective::Collect,
     Collective::Alltoall,
     Collective::Exscan(&OPERATORS[2]),
+    Collective::ReduceTo(&OPERATORS[0], 1),
+    Collective::ReduceScatter(&OPERATORS[0]),
 ];
 
 fn shapes() -> [Shape; 4] {

@@ -308,7 +308,7 @@ impl<'a> Extension<'a> {
             section: self.section(),
             group: self.group.to_owned(),
             deprecated_since: String::new(),
-            generic: self.generic(of, self.generic_suffix().unwrap_or_default()),
+            generic: self.generic(of),
             pattern,
             parameters,
             returns,
@@ -319,17 +319,13 @@ impl<'a> Extension<'a> {
     /// Returns the function that is like one of the standard, for another element type.
     fn of_other_type(&self, of: &CFunction, c_type: &str) -> CFunction {
         let type_name = c_type.replace(' ', "");
-        let generic = match self.generic_suffix() {
-            Some(suffix) => self.generic(of, suffix),
-            None => String::new(),
-        };
         CFunction {
             symbol: self.symbol(&type_name),
             family: self.family.to_owned(),
             section: self.section(),
             group: self.group.to_owned(),
             deprecated_since: String::new(),
-            generic,
+            generic: self.generic(of),
             type_name,
             c_type: c_type.to_owned(),
             type_rule: format!("{{{}}}", self.types.replace(", ", ",")),
@@ -350,21 +346,14 @@ impl<'a> Extension<'a> {
         format!("{}:", self.vendor)
     }
 
-    /// Returns what follows the name of the family that this one is like, if the name is the same
-    /// up to there but for `shmemx_`.
-    fn generic_suffix(&self) -> Option<&str> {
-        self.family
-            .strip_prefix(&self.like.replacen("shmem_", "shmemx_", 1))
-    }
-
-    /// Returns the type-generic name, or nothing if the function of the standard has none. It
-    /// begins with `shmemx_`, since a macro selects either among functions of the standard or among
-    /// extensions.
-    fn generic(&self, of: &CFunction, suffix: &str) -> String {
-        if of.generic.is_empty() {
+    /// Returns the type-generic name: that of the family without the type and without `ctx_`.
+    /// Returns nothing if the function of the standard has none, or if the name does not begin with
+    /// `shmemx_`, since a macro selects either among functions of the standard or among extensions.
+    fn generic(&self, of: &CFunction) -> String {
+        if of.generic.is_empty() || !self.family.starts_with("shmemx_") {
             return String::new();
         }
-        of.generic.replacen("shmem_", "shmemx_", 1) + suffix
+        self.family.replace("<TYPENAME>_", "").replace("ctx_", "")
     }
 }
 

@@ -1,5 +1,6 @@
 //! Collectives: Cray's all-to-all of blocks of different sizes and its old reductions over teams,
-//! Sandia's names of the scans, and bitwise reductions of the signed types of C.
+//! Sandia's names of the scans, bitwise reductions of the signed types of C, and reductions whose
+//! result goes to one member or is divided among them.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
@@ -105,3 +106,46 @@ macro_rules! arithmetic_to_all {
     };
 }
 for_each_ordered_to_all_type!(arithmetic_to_all);
+
+/// Exports reductions to a root, and reduce-scatters.
+macro_rules! partial_reductions {
+    ($name:ident, $t:ty, $($op:ident)+) => {
+        export! {$(
+            [shmemx_ $name _ $op _reduce_to](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: usize, root: c_int,
+            ) -> c_int = |call| {
+                let op = combine!($name, $t, $op);
+                reductions::reduce_to(
+                    call, team.into(), dest.cast(), source.cast(), nreduce, op, root,
+                )
+            };
+
+            [shmemx_ $name _ $op _reduce_scatter](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: usize,
+            ) -> c_int = |call| reductions::reduce_scatter(
+                call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
+            );
+        )+}
+    };
+}
+
+macro_rules! bitwise_partial {
+    ($name:ident, $t:ty) => {
+        partial_reductions!($name, $t, and or xor);
+    };
+}
+for_each_bitwise_reduce_type!(bitwise_partial);
+
+macro_rules! ordered_partial {
+    ($name:ident, $t:ty) => {
+        partial_reductions!($name, $t, max min);
+    };
+}
+for_each_rma_type!(ordered_partial);
+
+macro_rules! arithmetic_partial {
+    ($name:ident, $t:ty) => {
+        partial_reductions!($name, $t, sum prod);
+    };
+}
+for_each_arithmetic_reduce_type!(arithmetic_partial);

@@ -51,6 +51,23 @@ macro_rules! started {
     };
 }
 
+/// Exports the start of a collective that also has a root: `[parts of the C name] (element type)
+/// |root| collective`.
+macro_rules! started_with_root {
+    ([$($part:tt)+] ($t:ty) |$root:ident| $collective:expr) => {
+        export! {
+            [$($part)+](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, $root: c_int,
+                req: *mut RequestHandle,
+            ) -> c_int = |call| {
+                let elements = ElementCount::of::<$t>(nelems);
+                req.write(start(call, team, $collective, dest.cast(), source.cast(), elements));
+                0
+            };
+        }
+    };
+}
+
 /// Exports the collectives that copy elements without combining them.
 macro_rules! movers {
     ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
@@ -60,17 +77,8 @@ macro_rules! movers {
             = Collective::Fcollect);
         started!([shmemx_ $($before)* alltoall $($after)* _nb] ($t)
             = Collective::Alltoall);
-        export! {
-            [shmemx_ $($before)* broadcast $($after)* _nb](
-                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
-                req: *mut RequestHandle,
-            ) -> c_int = |call| {
-                let collective = Collective::Broadcast { root };
-                let elements = ElementCount::of::<$t>(nelems);
-                req.write(start(call, team, collective, dest.cast(), source.cast(), elements));
-                0
-            };
-        }
+        started_with_root!([shmemx_ $($before)* broadcast $($after)* _nb] ($t)
+            |root| Collective::Broadcast { root });
     };
 }
 
@@ -87,6 +95,10 @@ macro_rules! reductions {
     ($name:ident, $t:ty, $($op:ident)+) => {$(
         started!([shmemx_ $name _ $op _reduce_nb] ($t)
             = Collective::Reduce(combine!($name, $t, $op)));
+        started!([shmemx_ $name _ $op _reduce_scatter_nb] ($t)
+            = Collective::ReduceScatter(combine!($name, $t, $op)));
+        started_with_root!([shmemx_ $name _ $op _reduce_to_nb] ($t)
+            |root| Collective::ReduceTo { op: combine!($name, $t, $op), root });
     )+};
 }
 

@@ -21,7 +21,15 @@ fn in_table(family: &str) -> String {
         .replace("<SIZE>", "SIZE");
     let without_context = name.replacen("_ctx_TYPE", "_TYPE", 1);
     for operator in OPERATORS {
-        for suffix in ["_reduce", "_reduce_nb", "_to_all"] {
+        for suffix in [
+            "_reduce",
+            "_reduce_nb",
+            "_reduce_to",
+            "_reduce_to_nb",
+            "_reduce_scatter",
+            "_reduce_scatter_nb",
+            "_to_all",
+        ] {
             if let Some(start) = without_context.strip_suffix(&format!("_{operator}{suffix}")) {
                 return format!("{start}_OP{suffix}");
             }

@@ -48,6 +48,7 @@ impl Arrays {
         match operation {
             "alltoall" => nbytes.saturating_mul(n) <= self.nbytes,
             "collect" => (n..=self.nbytes).contains(&nbytes),
+            "reduce_scatter" => (8 * n..=self.nbytes).contains(&nbytes),
             _ => nbytes <= self.nbytes,
         }
     }
@@ -110,6 +111,16 @@ impl Arrays {
             // points to them.
             "reduce" => unsafe {
                 reductions::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
+            },
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
+            "reduce_to" => unsafe {
+                reductions::reduce_to(CALL, members, dest, source, nbytes / 8, &SUM, 0);
+            },
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
+            "reduce_scatter" => unsafe {
+                reductions::reduce_scatter(CALL, members, dest, source, nbytes / n / 8, &SUM);
             },
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.

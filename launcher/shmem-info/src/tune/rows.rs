@@ -72,7 +72,7 @@ impl MeasuredRow {
                 None => format!("{from}+"),
             };
             text += &format!(
-                "{:13} {bytes:13} {members:8} {nodes:8} any       {shared:15} {}\n",
+                "{:15} {bytes:13} {members:8} {nodes:8} any       {shared:15} {}\n",
                 self.operation, change.algorithm
             );
         }

@@ -12,7 +12,8 @@ mod table;
 
 pub use algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
-    ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm, SyncAlgorithm,
+    GatherAlgorithm, ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm, ScatterAlgorithm,
+    SyncAlgorithm,
 };
 pub use facts::{ChoiceFacts, LINE_MEMBERS, SHORT_MAX_BYTES};
 pub use row::{Row, RowError, RowOrigin};

@@ -6,11 +6,12 @@
 //! (EuroPVM/MPI), LNCS 5205, 2008.
 //!
 //! No member reads a source before its owner has entered, or after it has left: there is a sync
-//! before and one after.
+//! before and one after. Around a root, one half of a sync suffices: the root learns along the
+//! binomial tree that all have entered or are done, or the members that the root has entered.
 
 use crate::choice::SyncAlgorithm;
-use crate::index::share;
-use crate::{Receivers, Step};
+use crate::index::{behind, share};
+use crate::{Buffer, Receivers, Step, binomial};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`
 /// combines its share of the parts, and stores the result in the destinations of all. Contributions
@@ -68,6 +69,50 @@ pub fn reduce_scatter(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Ite
         },
     };
     sync.plan(n, me).chain([own]).chain(sync.plan(n, me))
+}
+
+/// Returns the plan of a gather: part 0 of `Source` of each member becomes its part of `Dest` of
+/// `root`, in one round and the ⌈log2 n⌉ rounds in which the root learns that all are done.
+pub fn gather(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    let from = Buffer::Source.at(0);
+    let to = Buffer::Dest.at(me);
+    let own = if me == root {
+        Step::Copy { from, to, count: 1 }
+    } else {
+        Step::PutDirect {
+            peer: root,
+            from,
+            to,
+            count: 1,
+        }
+    };
+    [own]
+        .into_iter()
+        .chain(binomial::gather(n, me, behind(n, me, root)))
+}
+
+/// Returns the plan of a scatter: part `k` of `Source` of `root` becomes part 0 of `Dest` of member
+/// `k`. The members learn in ⌈log2 n⌉ rounds that the root has entered, and each gets its part; in
+/// as many rounds the root learns that all are done.
+pub fn scatter(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    let from = Buffer::Source.at(me);
+    let to = Buffer::Dest.at(0);
+    let own = if me == root {
+        Step::Copy { from, to, count: 1 }
+    } else {
+        Step::Get {
+            peer: root,
+            from,
+            to,
+            count: 1,
+            with: None,
+        }
+    };
+
+    let rank = behind(n, me, root);
+    binomial::release(n, me, rank)
+        .chain([own])
+        .chain(binomial::gather(n, me, rank))
 }
 
 /// Returns the plan of a scan of a vector of `parts` parts between two syncs: as in [`all_reduce`],

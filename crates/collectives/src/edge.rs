@@ -90,6 +90,14 @@ impl Partner {
         }
     }
 
+    /// Returns a partner on [`Edge::Pair`].
+    pub(crate) const fn pair(index: u32) -> Self {
+        Self {
+            index,
+            edge: Edge::Pair,
+        }
+    }
+
     /// Returns a partner on [`Edge::Line`].
     pub(crate) const fn line(index: u32) -> Self {
         Self {

@@ -1,5 +1,5 @@
 //! Pairwise all-to-all: each member sends each block directly to its receiver, and at any time
-//! members send to different receivers. Also an all-gather of that form.
+//! members send to different receivers. Also an all-gather, a gather and a scatter of that form.
 //!
 //! R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
 //! MPICH. International Journal of High Performance Computing Applications 19 (1), 2005.
@@ -31,6 +31,58 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     });
 
     std::iter::once(own).chain(puts).chain(waits)
+}
+
+/// Returns the plan of a gather in one round: part 0 of `Source` of each member becomes its part of
+/// `Dest` of `root`.
+pub fn gather(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    let from = Buffer::Source.at(0);
+    let to = Buffer::Dest.at(me);
+    let own = if me == root {
+        Step::Copy { from, to, count: 1 }
+    } else {
+        Step::Put {
+            peer: Partner::pair(root),
+            from,
+            to,
+            count: 1,
+        }
+    };
+
+    let n_senders = if me == root { n - 1 } else { 0 };
+    let waits = (1..=n_senders).map(move |distance| Step::Wait {
+        peer: Partner::pair(ahead(n, me, distance)),
+    });
+    [own].into_iter().chain(waits)
+}
+
+/// Returns the plan of a scatter in one round: part `k` of `Source` of `root` becomes part 0 of
+/// `Dest` of member `k`.
+pub fn scatter(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    let to = Buffer::Dest.at(0);
+    let n_receivers = if me == root { n - 1 } else { 0 };
+    let puts = (1..=n_receivers).map(move |distance| {
+        let peer = Partner::pair(ahead(n, me, distance));
+        Step::Put {
+            peer,
+            from: Buffer::Source.at(peer.index),
+            to,
+            count: 1,
+        }
+    });
+
+    let own = if me == root {
+        Step::Copy {
+            from: Buffer::Source.at(me),
+            to,
+            count: 1,
+        }
+    } else {
+        Step::Wait {
+            peer: Partner::pair(root),
+        }
+    };
+    puts.chain([own])
 }
 
 /// Returns the plan of an [`all_to_all`] of blocks that are sent along

@@ -88,6 +88,18 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
+    /// Copy `count` parts of `Source` to `Dest` of another member. This step signals no member: the
+    /// data are complete when it ends.
+    PutDirect {
+        /// The receiver.
+        peer: u32,
+        /// The position of the parts here.
+        from: Span,
+        /// Their position at the receiver.
+        to: Span,
+        /// The number of parts, at least 1.
+        count: u32,
+    },
     /// Signal `peer` without data.
     Signal {
         /// The receiver.
@@ -241,6 +253,17 @@ impl Step {
                 count,
             } => Step::Put {
                 peer: other(peer),
+                from,
+                to,
+                count,
+            },
+            Step::PutDirect {
+                peer,
+                from,
+                to,
+                count,
+            } => Step::PutDirect {
+                peer: number(peer),
                 from,
                 to,
                 count,

@@ -198,19 +198,27 @@ impl<'a> Step<'a> {
         pes
     }
 
-    /// Returns true if no member leaves the collective before all have entered it. A member may
-    /// leave a broadcast, a scan or a reduction to a root as soon as its own part is done.
+    /// Returns true if no member leaves the collective before all have entered it.
     pub fn needs_all(&self) -> bool {
-        let call = self.calls[0].key.to_lowercase();
-        let parts = [
+        needs_all(self.calls[0].key)
+    }
+}
+
+/// Returns true if no member leaves this collective before all have entered it. A member may leave
+/// one with a root, or a scan, as soon as its own part is done.
+fn needs_all(call: &str) -> bool {
+    let call = call.to_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| call.contains(part));
+    has(&["reduce_scatter", "all_gather"])
+        || !has(&[
             "broadcast",
             "scan",
-            "_reduce_to",
-            ":reduce_into",
+            "gather",
+            "scatter",
+            "reduce_to",
+            "::reduce_into",
             "start_reduce_into",
-        ];
-        !parts.iter().any(|part| call.contains(part))
-    }
+        ])
 }
 
 /// Returns true if calls on the same team belong to different routines. Names of C and Fortran are
@@ -265,7 +273,46 @@ fn is_left_together(call: &str) -> bool {
     let parts = [
         "barrier", "sync", "alloc", "deallc", "align", "free", "finalize", "team_",
     ];
-    let transfers = ["reduce", "collect", "broadcast", "alltoall", "scan"];
+    let transfers = [
+        "reduce",
+        "collect",
+        "broadcast",
+        "alltoall",
+        "scan",
+        "gather",
+        "scatter",
+    ];
     parts.iter().any(|part| call.contains(part))
         && !transfers.iter().any(|part| call.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_may_leave_before_others_enter_where_these_give_them_nothing() {
+        for call in [
+            "shmem_broadcastmem",
+            "shmemx_int_max_exscan",
+            "shmemx_gathermem",
+            "shmemx_long_scatter_nb",
+            "shmemx_long_sum_reduce_to",
+            "Team::gather_into",
+            "Team::reduce_into",
+            "Team::start_reduce_into",
+        ] {
+            assert!(!needs_all(call), "{call}");
+        }
+        for call in [
+            "shmem_barrier_all",
+            "shmemx_long_sum_reduce",
+            "shmemx_long_sum_reduce_scatter",
+            "Team::all_gather_into",
+            "Team::all_reduce_into",
+            "Team::start_reduce_scatter_into",
+        ] {
+            assert!(needs_all(call), "{call}");
+        }
+    }
 }

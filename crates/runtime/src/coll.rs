@@ -10,6 +10,7 @@ mod composition;
 mod direct;
 pub(crate) mod entry;
 mod executor;
+pub mod gather;
 pub(crate) mod heap_change;
 pub mod nonblocking;
 pub mod private;

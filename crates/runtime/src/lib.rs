@@ -36,7 +36,7 @@ mod tests;
 
 pub use api::{amo, ctx, heap, limits, local, lock, requests, rma, signal, team, wait};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, nonblocking, private, reductions, step};
+pub use coll::{alltoallv, collectives, combine, gather, nonblocking, private, reductions, step};
 pub use diagnosis::crash;
 pub use rushmem_communication::access::contexts::{Context, DefaultContext, PeArgument};
 pub use rushmem_communication::access::order;

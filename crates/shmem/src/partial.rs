@@ -14,9 +14,8 @@ use crate::rma::require_same_length;
 use crate::symmetric::view::{AsSymSlice, SymSlice};
 use crate::team::Team;
 use crate::threads::Threads;
-use rushmem_runtime::Call;
 use rushmem_runtime::nonblocking::NonblockingCollective;
-use rushmem_runtime::reductions;
+use rushmem_runtime::{Call, gather, reductions};
 
 impl<C: Threads> Team<'_, C> {
     /// Combines `source` of all members element by element, and stores the result in `dest` of
@@ -94,6 +93,152 @@ impl<C: Threads> Team<'_, C> {
         // the length of `dest` for each member, as just checked. The elements have the type that
         // `O` combines.
         unsafe { reductions::reduce_scatter(call, team, to, from, dest.len(), O::COMBINE) };
+    }
+
+    /// Copies `source` of all members, one after the other, to `dest` of member `root`
+    /// (`shmemx_gather`, an extension). `dest` has a block of the length of `source` for each
+    /// member; `dest` of the others is not written.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (mine, all) = (shmem.boxed(shmem.my_pe()), shmem.array(shmem.n_pes()));
+    /// shmem.world().gather_into(&mine, &all, 0);
+    /// assert!(shmem.my_pe() != 0 || all.to_vec().into_iter().eq(0..shmem.n_pes()));
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such member, if `dest` has not the length of a block for each member, or if
+    /// `source` and `dest` overlap.
+    #[doc(alias = "shmemx_gather")]
+    #[track_caller]
+    pub fn gather_into<T: PlainData>(
+        &self,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
+        root: usize,
+    ) {
+        let call = call!("Team::gather_into");
+        let source = source.as_sym_slice();
+        let dest = dest.as_sym_slice();
+        self.require_blocks(call, dest, source);
+        let root = self.root(call, root) as i32;
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
+        // SAFETY: `dest` and `source` are parts of symmetric objects, and `dest` has a block of the
+        // length of `source` for each member, as just checked.
+        unsafe { gather::gather(call, team, to, from, count_of(source), root) };
+    }
+
+    /// Copies block `k` of `source` of member `root` to `dest` of member `k` (`shmemx_scatter`, an
+    /// extension). `source` has a block of the length of `dest` for each member; `source` of the
+    /// others is not read.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (all, mine) = (shmem.array::<usize>(shmem.n_pes()), shmem.boxed(0));
+    /// all.fill(shmem.my_pe() + 5);
+    /// shmem.world().scatter_into(&all, &mine, 0);
+    /// assert_eq!(mine.load(), 5);
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such member, if `source` has not the length of a block for each member, or if
+    /// `source` and `dest` overlap.
+    #[doc(alias = "shmemx_scatter")]
+    #[track_caller]
+    pub fn scatter_into<T: PlainData>(
+        &self,
+        source: &(impl AsSymSlice<T> + ?Sized),
+        dest: &(impl AsSymSlice<T> + ?Sized),
+        root: usize,
+    ) {
+        let call = call!("Team::scatter_into");
+        let source = source.as_sym_slice();
+        let dest = dest.as_sym_slice();
+        self.require_blocks(call, source, dest);
+        let root = self.root(call, root) as i32;
+
+        let team = self.handle().into();
+        let to = dest.as_ptr().cast();
+        let from = source.as_ptr().cast();
+        // SAFETY: `dest` and `source` are parts of symmetric objects, and `source` has a block of
+        // the length of `dest` for each member, as just checked.
+        unsafe { gather::scatter(call, team, to, from, count_of(dest), root) };
+    }
+
+    /// Starts to copy `source` of all members to `dest` of member `root`, as
+    /// [`gather_into`](Team::gather_into) does (`shmemx_gather_nb`).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (mine, all) = (shmem.boxed(7), shmem.array(shmem.n_pes()));
+    /// shmem.world().start_gather_into(&mine, &all, 0).wait();
+    /// assert!(shmem.my_pe() != 0 || all.to_vec().iter().all(|&x| x == 7));
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such member, if `dest` has not the length of a block for each member, or if
+    /// `source` and `dest` overlap.
+    #[doc(alias = "shmemx_gather_nb")]
+    #[track_caller]
+    pub fn start_gather_into<'a, T: PlainData>(
+        &self,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
+        root: usize,
+    ) -> Pending<'a, (), C> {
+        let call = call!("Team::start_gather_into");
+        let source = source.as_sym_slice();
+        let dest = dest.as_sym_slice();
+        self.require_blocks(call, dest, source);
+
+        let vectors = Vectors::new(call, dest, source, count_of(source));
+        let root = self.root(call, root) as i32;
+        self.start(
+            call,
+            NonblockingCollective::Gather { root },
+            vectors,
+            |_| (),
+        )
+    }
+
+    /// Starts to copy block `k` of `source` of member `root` to `dest` of member `k`, as
+    /// [`scatter_into`](Team::scatter_into) does (`shmemx_scatter_nb`).
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (all, mine) = (shmem.array::<usize>(shmem.n_pes()), shmem.boxed(0));
+    /// all.fill(7);
+    /// shmem.world().start_scatter_into(&all, &mine, 0).wait();
+    /// assert_eq!(mine.load(), 7);
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such member, if `source` has not the length of a block for each member, or if
+    /// `source` and `dest` overlap.
+    #[doc(alias = "shmemx_scatter_nb")]
+    #[track_caller]
+    pub fn start_scatter_into<'a, T: PlainData>(
+        &self,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
+        root: usize,
+    ) -> Pending<'a, (), C> {
+        let call = call!("Team::start_scatter_into");
+        let source = source.as_sym_slice();
+        let dest = dest.as_sym_slice();
+        self.require_blocks(call, source, dest);
+
+        let vectors = Vectors::new(call, dest, source, count_of(dest));
+        let root = self.root(call, root) as i32;
+        self.start(
+            call,
+            NonblockingCollective::Scatter { root },
+            vectors,
+            |_| (),
+        )
     }
 
     /// Starts to combine `source` of all members to `dest` of member `root`, as

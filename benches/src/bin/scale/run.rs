@@ -200,6 +200,7 @@ impl Model<'_> {
                 | Step::Contribute { .. }
                 | Step::TakeCombined { .. }
                 | Step::AwaitRelease { .. }
+                | Step::PutDirect { .. }
                 | Step::ReduceDirect { .. }
                 | Step::ScanDirect { .. } => {
                     bail!(

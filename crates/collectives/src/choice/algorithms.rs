@@ -170,6 +170,24 @@ algorithms! {
 }
 
 algorithms! {
+    /// The algorithms of a gather.
+    GatherAlgorithm of gather;
+    /// [`pairwise::gather`].
+    "pairwise" => Pairwise if |_, facts| facts.pair_flags,
+    /// The plan `direct::gather`.
+    "direct" => Direct,
+}
+
+algorithms! {
+    /// The algorithms of a scatter.
+    ScatterAlgorithm of scatter;
+    /// [`pairwise::scatter`].
+    "pairwise" => Pairwise if |_, facts| facts.pair_flags,
+    /// The plan `direct::scatter`.
+    "direct" => Direct,
+}
+
+algorithms! {
     /// The algorithms of a scan.
     ScanAlgorithm of scan;
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and

@@ -3,7 +3,8 @@
 
 use super::algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
-    ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm, SyncAlgorithm,
+    GatherAlgorithm, ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm, ScatterAlgorithm,
+    SyncAlgorithm,
 };
 use super::facts::ChoiceFacts;
 use super::row::{Conditions, Row, RowError, RowOrigin};
@@ -138,6 +139,10 @@ table! {
     collect: AllGatherAlgorithm,
     /// Rows of all-to-alls.
     alltoall: AllToAllAlgorithm,
+    /// Rows of gathers.
+    gather: GatherAlgorithm,
+    /// Rows of scatters.
+    scatter: ScatterAlgorithm,
     /// Rows of scans.
     scan: ScanAlgorithm,
 }

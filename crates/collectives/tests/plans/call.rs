@@ -32,6 +32,22 @@ pub enum Call {
         parts: u32,
     },
     DirectReduceScatter,
+    /// A gather at a root by [`pairwise`].
+    GatherTo {
+        root: u32,
+    },
+    /// A gather at a root by [`direct`].
+    DirectGatherTo {
+        root: u32,
+    },
+    /// A scatter by [`pairwise`].
+    Scatter {
+        root: u32,
+    },
+    /// A scatter by [`direct`].
+    DirectScatter {
+        root: u32,
+    },
     Broadcast {
         root: u32,
     },
@@ -136,7 +152,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 49] = [
+    pub const ALL: [Call; 53] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -171,6 +187,10 @@ impl Call {
         Call::ReduceTo { root: 0 },
         Call::DirectReduceTo { root: 0, parts: 10 },
         Call::DirectReduceScatter,
+        Call::GatherTo { root: 0 },
+        Call::DirectGatherTo { root: 0 },
+        Call::Scatter { root: 0 },
+        Call::DirectScatter { root: 0 },
         Call::Broadcast { root: 0 },
         Call::LongBroadcast { root: 0, parts: 10 },
         Call::AllReduce,
@@ -255,6 +275,10 @@ impl Call {
             Call::DirectReduceScatter => {
                 Box::new(direct::reduce_scatter(n, me, SyncAlgorithm::Central))
             }
+            Call::GatherTo { root } => Box::new(pairwise::gather(n, me, root)),
+            Call::DirectGatherTo { root } => Box::new(direct::gather(n, me, root)),
+            Call::Scatter { root } => Box::new(pairwise::scatter(n, me, root)),
+            Call::DirectScatter { root } => Box::new(direct::scatter(n, me, root)),
             Call::LongBroadcast { root, parts } => {
                 Box::new(scatter_all_gather::broadcast(n, me, root, parts))
             }
@@ -311,6 +335,8 @@ impl Call {
     pub fn source_parts(self, n: u32) -> u32 {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => 1,
+            Call::GatherTo { .. } | Call::DirectGatherTo { .. } => 1,
+            Call::Scatter { .. } | Call::DirectScatter { .. } => n,
             Call::AllToAll
             | Call::AllToAllInLines
             | Call::BruckAllToAll
@@ -328,7 +354,8 @@ impl Call {
     pub fn dest_parts(self, n: u32) -> u32 {
         match self {
             Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => n,
-            Call::DirectReduceScatter => 1,
+            Call::GatherTo { .. } | Call::DirectGatherTo { .. } => n,
+            Call::Scatter { .. } | Call::DirectScatter { .. } | Call::DirectReduceScatter => 1,
             _ => self.source_parts(n),
         }
     }
@@ -344,7 +371,18 @@ impl Call {
                 owner: root,
                 part,
             },
-            Call::DirectReduceTo { root, .. } if me != root => Expected::Untouched,
+            Call::DirectReduceTo { root, .. }
+            | Call::GatherTo { root }
+            | Call::DirectGatherTo { root }
+                if me != root =>
+            {
+                Expected::Untouched
+            }
+            Call::Scatter { root } | Call::DirectScatter { root } => Expected::Source {
+                call,
+                owner: root,
+                part: me,
+            },
             Call::DirectReduceTo { .. } => Expected::Prefix { call, end: n, part },
             Call::DirectReduceScatter => Expected::Prefix {
                 call,
@@ -455,7 +493,7 @@ impl Call {
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll => true,
             Call::Gather(by) => by != Gathering::RecursiveDoubling,
-            Call::LongBroadcast { .. } => true,
+            Call::LongBroadcast { .. } | Call::GatherTo { .. } | Call::Scatter { .. } => true,
             _ => false,
         };
         !is_linear
@@ -484,7 +522,13 @@ impl Call {
     pub fn depends_on_all(self) -> bool {
         let has_root = matches!(
             self,
-            Call::Broadcast { .. } | Call::LongBroadcast { .. } | Call::ReduceTo { .. }
+            Call::Broadcast { .. }
+                | Call::LongBroadcast { .. }
+                | Call::ReduceTo { .. }
+                | Call::GatherTo { .. }
+                | Call::DirectGatherTo { .. }
+                | Call::Scatter { .. }
+                | Call::DirectScatter { .. }
         );
         !has_root && !self.is_scan()
     }

@@ -2,9 +2,10 @@
 //! documented numbers of rounds.
 
 use crate::call::Call::{
-    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, DirectReduceScatter,
-    DirectReduceTo, Dissemination, ExclusiveScan, Gather, GatherSync, InclusiveScan, LongBroadcast,
-    ReduceTo, TwoLevelShort, TwoLevelSync,
+    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, DirectGatherTo,
+    DirectReduceScatter, DirectReduceTo, DirectScatter, Dissemination, ExclusiveScan, Gather,
+    GatherSync, GatherTo, InclusiveScan, LongBroadcast, ReduceTo, Scatter, TwoLevelShort,
+    TwoLevelSync,
 };
 use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
@@ -51,7 +52,7 @@ fn rounds_are_as_documented() {
 }
 
 #[test]
-fn direct_plans_take_the_rounds_of_two_syncs() {
+fn direct_plans_take_the_rounds_of_their_syncs() {
     for n in 1..=64 {
         let reduction = DirectReduceTo {
             root: n - 1,
@@ -61,6 +62,12 @@ fn direct_plans_take_the_rounds_of_two_syncs() {
         // By the counter that it uses here, a sync is one round.
         let rounds = if n > 1 { 2 } else { 0 };
         assert_eq!(depth(n, DirectReduceScatter), rounds, "n = {n}");
+
+        let root = n / 3;
+        assert_eq!(depth(n, GatherTo { root }), u32::from(n > 1), "n = {n}");
+        assert_eq!(depth(n, Scatter { root }), u32::from(n > 1), "n = {n}");
+        assert!(depth(n, DirectGatherTo { root }) <= log2(n), "n = {n}");
+        assert!(depth(n, DirectScatter { root }) <= 2 * log2(n), "n = {n}");
     }
 }
 

@@ -27,7 +27,7 @@ fn large() -> impl Iterator<Item = u32> {
 }
 
 /// Returns calls with logarithmic plans, such that different kinds of calls follow one another.
-fn mixed(n: u32) -> [Call; 22] {
+fn mixed(n: u32) -> [Call; 26] {
     [
         AllReduce,
         AllReduce,
@@ -43,11 +43,15 @@ fn mixed(n: u32) -> [Call; 22] {
         Broadcast { root: n / 2 },
         ReduceTo { root: n / 2 },
         ReduceTo { root: n - 1 },
+        DirectGatherTo { root: n - 1 },
+        DirectScatter { root: n / 2 },
         Broadcast { root: n - 1 },
         ReduceTo { root: 0 },
         ExclusiveScan,
         ExclusiveScan,
         ReduceTo { root: n / 3 },
+        GatherTo { root: n / 3 },
+        Scatter { root: n - 1 },
         GatherSync,
         AllReduce,
         AllReduce,
@@ -247,6 +251,12 @@ fn every_member_can_be_the_root() {
         for root in 0..n {
             check(n, &[Broadcast { root }], true, root.into());
             check(n, &[LongBroadcast { root, parts: n }], true, root.into());
+            for call in [GatherTo { root }, Scatter { root }] {
+                check(n, &[call], true, root.into());
+            }
+            for call in [DirectGatherTo { root }, DirectScatter { root }] {
+                check(n, &[call], true, root.into());
+            }
             check(n, &[ReduceTo { root }], true, root.into());
             check(n, &[DirectReduceTo { root, parts: 5 }], true, root.into());
         }

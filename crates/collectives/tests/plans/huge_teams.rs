@@ -1,7 +1,7 @@
 //! Checks teams that are too large to simulate, up to the largest size that an index can number:
 //! the plans of some members must match those of their peers.
 
-use crate::call::Call::{self, Broadcast, ReduceTo};
+use crate::call::Call::{self, Broadcast, DirectGatherTo, DirectScatter, ReduceTo};
 use crate::schedule::Random;
 use rushmem_collectives::{Partner, Step};
 use std::collections::HashMap;
@@ -50,6 +50,7 @@ fn signals(call: Call, n: u32, me: u32) -> Signals {
             | Step::AwaitRelease { owner } => assert_eq!(owner, 0),
             Step::Copy { .. }
             | Step::Get { .. }
+            | Step::PutDirect { .. }
             | Step::Reduce { .. }
             | Step::ReduceDirect { .. }
             | Step::ScanDirect { .. } => {}
@@ -68,7 +69,14 @@ fn what_a_member_sends_its_peers_take() {
             let calls = Call::ALL
                 .into_iter()
                 .filter(|call| call.fits(n) && call.is_logarithmic());
-            let rooted = [root, me].map(|root| [Broadcast { root }, ReduceTo { root }]);
+            let rooted = [root, me].map(|root| {
+                [
+                    Broadcast { root },
+                    ReduceTo { root },
+                    DirectGatherTo { root },
+                    DirectScatter { root },
+                ]
+            });
             for call in calls.chain(rooted.into_iter().flatten()) {
                 check_signals(call, n, me);
             }

@@ -244,6 +244,15 @@ impl<'a> Simulation<'a> {
                 let data = self.write(me, self.peer(me, peer)?.index, to, values)?;
                 self.send(me, peer, Some(data));
             }
+            Step::PutDirect {
+                peer,
+                from,
+                to,
+                count,
+            } => {
+                let values = self.read(me, from, count)?;
+                self.store(me, peer, to, values)?;
+            }
             Step::Signal { peer } => self.send(me, self.peer(me, peer)?, None),
             Step::Wait { peer } => {
                 let Some(signal) = self.network.wait(peer, me) else {

@@ -19,7 +19,7 @@ fn max_volume(n: u32, call: Call) -> Volume {
         let mut moved = Volume::default();
         for step in call.plan(n, me) {
             match step {
-                Step::Put { count, .. } => moved.put += count,
+                Step::Put { count, .. } | Step::PutDirect { count, .. } => moved.put += count,
                 Step::Get { count, .. } => moved.got += count,
                 Step::ReduceDirect { count, to, .. } => {
                     moved.got += (n - 1) * count;
@@ -43,7 +43,7 @@ fn others(to: Receivers, n: u32, me: u32) -> u32 {
 }
 
 #[test]
-fn reductions_to_one_member_move_as_little_as_possible() {
+fn one_member_sends_and_receives_as_little_as_possible() {
     for n in 2..=64_u32 {
         let parts = 6 * n;
         let reduction = DirectReduceTo { root: 1, parts };
@@ -56,6 +56,13 @@ fn reductions_to_one_member_move_as_little_as_possible() {
         let expected = Volume { put: 0, got: n - 1 };
         assert_eq!(max_volume(n, DirectReduceScatter), expected, "n = {n}");
         assert_eq!(max_volume(n, ReduceTo { root: 0 }).put, 1, "n = {n}");
+
+        let root = n / 2;
+        let moved = |put, got| Volume { put, got };
+        assert_eq!(max_volume(n, GatherTo { root }), moved(1, 0), "n = {n}");
+        assert_eq!(max_volume(n, DirectGatherTo { root }), moved(1, 0));
+        assert_eq!(max_volume(n, Scatter { root }), moved(n - 1, 0), "n = {n}");
+        assert_eq!(max_volume(n, DirectScatter { root }), moved(0, 1));
     }
 }
 

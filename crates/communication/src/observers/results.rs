@@ -56,10 +56,12 @@ pub enum ResultWriters {
     },
     /// Each member writes its block.
     Each,
-    /// All members, on the root alone, once it has called: a reduction to a root.
+    /// All members, on the root alone: a gather and a reduction to a root.
     AtRoot {
         /// The index of the root in the team.
         root: u32,
+        /// True if they may write before the root has called: in a gather.
+        in_advance: bool,
     },
     /// The member below it, which has the result of all members below: an exclusive scan.
     Below,
@@ -69,7 +71,8 @@ impl ResultWriters {
     /// Returns true if member `from` may write the result of member `to` before `to` calls.
     fn has(self, from: u32, to: u32) -> bool {
         match self {
-            ResultWriters::WithMember | ResultWriters::AtRoot { .. } => false,
+            ResultWriters::WithMember => false,
+            ResultWriters::AtRoot { root, in_advance } => in_advance && to == root,
             ResultWriters::Root { root, writes_own } => from == root && (writes_own || to != root),
             ResultWriters::Each => true,
             ResultWriters::Below => from + 1 == to,
@@ -80,7 +83,7 @@ impl ResultWriters {
     fn write_on(self, member: u32) -> bool {
         match self {
             ResultWriters::Root { root, writes_own } => writes_own || member != root,
-            ResultWriters::AtRoot { root } => member == root,
+            ResultWriters::AtRoot { root, .. } => member == root,
             _ => true,
         }
     }

@@ -13,7 +13,7 @@ use rushmem_collectives::two_level::NodeLists;
 use rushmem_collectives::{Buffer, Operand, Partner, Receivers, Span, Step};
 use rushmem_communication::access::endpoints::Endpoints;
 use rushmem_communication::links::Links;
-use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements};
+use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements, complete_copies};
 use rushmem_communication::observers::{
     self, Action, Event, FollowedMembers, Membership, ObservedCall,
 };
@@ -279,6 +279,12 @@ impl<'a> Executor<'a> {
                     to,
                     count,
                 } => self.put(arrays, peer, from, to, count),
+                Step::PutDirect {
+                    peer,
+                    from,
+                    to,
+                    count,
+                } => arrays.put(endpoints, members.world_pe(peer), from, to, count),
                 Step::Signal { peer } => self.signal(peer),
                 Step::Wait { peer } => {
                     self.wait(peer);
@@ -504,6 +510,19 @@ impl PlanArrays<'_> {
 
     fn operator(&self) -> &'static Combine {
         self.combine.expect("a reduction or scan has an operator")
+    }
+
+    /// Copies parts of a buffer of this PE to a buffer of `pe`, and completes the copy.
+    fn put(&self, endpoints: &Endpoints, pe: Pe, from: Span, to: Span, count: u32) {
+        let (source, dest) = self
+            .contiguous(self.own_span(from), self.own_span(to), count)
+            .expect("blocks for a root are not strided");
+        source.copy_to(endpoints, pe, dest);
+        // The signal by which the root learns of it may be another PE's, and so is not ordered
+        // after the copy.
+        if dest.image(pe).is_none() {
+            complete_copies(endpoints);
+        }
     }
 
     /// Copies parts of a buffer of `pe` to a buffer of this PE. If there is an operand, combines

@@ -5,6 +5,7 @@
 use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
+use crate::coll::gather;
 use crate::coll::reductions;
 use crate::own_pe::Caller;
 use core::ffi::c_int;
@@ -31,6 +32,16 @@ pub enum NonblockingCollective {
     Fcollect,
     /// `shmemx_alltoall_nb`
     Alltoall,
+    /// `shmemx_gather_nb`
+    Gather {
+        /// `PE_root`
+        root: c_int,
+    },
+    /// `shmemx_scatter_nb`
+    Scatter {
+        /// `PE_root`
+        root: c_int,
+    },
     /// `shmemx_*_reduce_nb`
     Reduce(&'static Combine),
     /// `shmemx_*_reduce_scatter_nb`; the number of elements is that of a block.
@@ -132,6 +143,14 @@ impl Work {
             Is::Fcollect => unsafe { collectives::fcollect(caller, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Alltoall => unsafe { collectives::alltoall(caller, team, dest, source, elements) },
+            // SAFETY: the caller of `start` promises the precondition of all routines.
+            Is::Gather { root } => unsafe {
+                gather::gather(caller, team, dest, source, elements, root)
+            },
+            // SAFETY: the caller of `start` promises the precondition of all routines.
+            Is::Scatter { root } => unsafe {
+                gather::scatter(caller, team, dest, source, elements, root)
+            },
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Reduce(op) => unsafe { reductions::reduce(caller, team, dest, source, nelems, op) },
             // SAFETY: the caller of `start` promises the precondition of all routines.

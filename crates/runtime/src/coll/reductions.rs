@@ -60,7 +60,10 @@ pub unsafe fn reduce_to(
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let root = checked_root(call, root, executor.n());
 
-    let writers = ResultWriters::AtRoot { root };
+    let writers = ResultWriters::AtRoot {
+        root,
+        in_advance: false,
+    };
     let more = [("PE_root", root.into())];
     let vectors = entry.checked_vectors(dest, source, nelems, op, writers, &more);
     if executor.me() != root {

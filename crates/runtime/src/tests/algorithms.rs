@@ -22,6 +22,8 @@ fn collectives_of(operation: &str) -> Vec<Collective> {
             .collect(),
         "reduce_scatter" => OPERATORS.iter().map(Collective::ReduceScatter).collect(),
         "broadcast" => vec![Collective::Broadcast(0), Collective::Broadcast(3)],
+        "gather" => vec![Collective::Gather(0), Collective::Gather(3)],
+        "scatter" => vec![Collective::Scatter(0), Collective::Scatter(3)],
         "collect" => vec![Collective::Collect, Collective::Fcollect],
         "alltoall" => vec![Collective::Alltoall],
         "scan" => OPERATORS
@@ -211,12 +213,14 @@ fn teams_in_turn_do_not_disturb_each_other() {
                 Collective::Alltoall,
                 Collective::Collect,
                 Collective::ReduceScatter(&OPERATORS[0]),
+                Collective::Gather(2),
+                Collective::Scatter(0),
                 Collective::Inscan(&OPERATORS[0]),
             ];
             for turn in 0..200 {
                 let (team, members) = &teams[turn * 7 % 5];
                 if members.contains(&pe.me()) {
-                    let case = Case::of(collectives[turn % 7 * (turn / 7) % 7], 9, turn as u64);
+                    let case = Case::of(collectives[turn % 9 * (turn / 9) % 9], 9, turn as u64);
                     let place = Place {
                         team: (*team).into(),
                         members,

@@ -7,6 +7,7 @@ use super::kit::{HEAP_BYTES, TestPe};
 use crate::coll::alltoallv::{SourceBlocks, TargetBlocks, alltoallv};
 use crate::coll::collectives::{self, ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
+use crate::coll::gather;
 use crate::coll::nonblocking::{self, NonblockingCollective};
 use crate::coll::reductions;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
@@ -116,6 +117,10 @@ pub(crate) enum Collective {
     /// The number of elements differs between members.
     Collect,
     Fcollect,
+    /// To the member of this number modulo the size of the team.
+    Gather(usize),
+    /// From the member of this number modulo the size of the team.
+    Scatter(usize),
     Alltoall,
     Alltoalls {
         dst: usize,
@@ -206,15 +211,7 @@ impl Case {
 
     /// Fills the source and the guard. Returns where the arrays are.
     pub(crate) fn prepare<'a>(self, pe: TestPe, place: Place<'a>) -> Place<'a> {
-        let in_place = match self.collective {
-            Collective::Alltoalls { dst, sst } => dst == sst,
-            Collective::Sync
-            | Collective::Broadcast(_)
-            | Collective::ReduceScatter(_)
-            | Collective::Alltoallv => false,
-            _ => true,
-        };
-        let source = if self.is_in_place && in_place {
+        let source = if self.has_one_array() {
             place.dest
         } else {
             place.source
@@ -268,6 +265,12 @@ impl Case {
                 Collective::Broadcast(root) => {
                     let root = (root % n) as i32;
                     collectives::broadcast(pe, team, dest, source, elements, root)
+                }
+                Collective::Gather(root) => {
+                    gather::gather(pe, team, dest, source, elements, (root % n) as i32)
+                }
+                Collective::Scatter(root) => {
+                    gather::scatter(pe, team, dest, source, elements, (root % n) as i32)
                 }
                 Collective::Collect => collectives::collect(pe, team, dest, source, elements),
                 Collective::Fcollect => collectives::fcollect(pe, team, dest, source, elements),
@@ -335,6 +338,12 @@ impl Case {
             Collective::Inscan(operator) => Started::Inscan(reduced(operator)),
             Collective::Exscan(operator) => Started::Exscan(reduced(operator)),
             Collective::Broadcast(root) => Started::Broadcast {
+                root: (root % n) as i32,
+            },
+            Collective::Gather(root) => Started::Gather {
+                root: (root % n) as i32,
+            },
+            Collective::Scatter(root) => Started::Scatter {
                 root: (root % n) as i32,
             },
             Collective::Collect => Started::Collect {
@@ -408,10 +417,25 @@ impl Case {
         }
     }
 
+    /// Returns true if `source` is `dest`.
+    fn has_one_array(self) -> bool {
+        let is_permitted = match self.collective {
+            Collective::Alltoalls { dst, sst } => dst == sst,
+            Collective::Sync
+            | Collective::Broadcast(_)
+            | Collective::ReduceScatter(_)
+            | Collective::Gather(_)
+            | Collective::Scatter(_)
+            | Collective::Alltoallv => false,
+            _ => true,
+        };
+        self.is_in_place && is_permitted
+    }
+
     /// Returns true if the call changes `dest` of a member.
     fn writes_on(self, member: usize, n: usize) -> bool {
         match self.collective {
-            Collective::ReduceTo(_, root) => member == root % n,
+            Collective::ReduceTo(_, root) | Collective::Gather(root) => member == root % n,
             _ => true,
         }
     }
@@ -438,7 +462,9 @@ impl Case {
     fn source_of(self, member: usize, n: usize) -> Vec<u8> {
         let nelems = match self.collective {
             Collective::Sync => 0,
-            Collective::Alltoall | Collective::ReduceScatter(_) => self.nelems * n,
+            Collective::Alltoall | Collective::Scatter(_) | Collective::ReduceScatter(_) => {
+                self.nelems * n
+            }
             Collective::Alltoalls { sst, .. } if self.nelems > 0 => (self.nelems * n - 1) * sst + 1,
             Collective::Alltoallv => {
                 let nbytes: usize = (0..n).map(|to| self.block_bytes(member, to)).sum();
@@ -472,7 +498,7 @@ impl Case {
     fn result_of(self, me: usize, n: usize, is_on_set: bool) -> Vec<(usize, Vec<u8>)> {
         let blocks = |of: &dyn Fn(usize) -> Vec<u8>| vec![(0, (0..n).flat_map(of).collect())];
         match self.collective {
-            _ if !self.writes_on(me, n) && self.is_in_place => vec![(0, self.source_of(me, n))],
+            _ if !self.writes_on(me, n) && self.has_one_array() => vec![(0, self.source_of(me, n))],
             _ if !self.writes_on(me, n) => vec![(0, self.untouched(n))],
             Collective::Sync => Vec::new(),
             Collective::Reduce(operator) | Collective::ReduceTo(operator, _) => {
@@ -483,7 +509,10 @@ impl Case {
             Collective::Exscan(operator) => self.combined(operator, 0..me, 0),
             Collective::Broadcast(root) if is_on_set && me == root % n => Vec::new(),
             Collective::Broadcast(root) => vec![(0, self.source_of(root % n, n))],
-            Collective::Collect | Collective::Fcollect => {
+            Collective::Scatter(root) => {
+                vec![(0, self.elements_of(root % n, me * self.nelems, self.nelems))]
+            }
+            Collective::Collect | Collective::Fcollect | Collective::Gather(_) => {
                 blocks(&|member| self.source_of(member, n))
             }
             Collective::Alltoall => {

@@ -126,7 +126,7 @@ impl Program {
     /// Makes a collective on a team, or starts one.
     fn collective(&mut self, step: usize, is_started: bool) {
         let operator = &OPERATORS[self.rng.usize(0..OPERATORS.len())];
-        let collective = match self.rng.u32(0..13) {
+        let collective = match self.rng.u32(0..15) {
             0..3 => Collective::Reduce(operator),
             3 => Collective::Inscan(operator),
             4 => Collective::Exscan(operator),
@@ -137,6 +137,8 @@ impl Program {
             9 if !is_started => Collective::Alltoallv,
             10 => Collective::ReduceTo(operator, self.rng.usize(0..8)),
             11 => Collective::ReduceScatter(operator),
+            12 => Collective::Gather(self.rng.usize(0..8)),
+            13 => Collective::Scatter(self.rng.usize(0..8)),
             _ => Collective::Sync,
         };
         let case = Case {

@@ -51,7 +51,7 @@ impl Started {
     }
 }
 
-const NONBLOCKING: [Collective; 10] = [
+const NONBLOCKING: [Collective; 12] = [
     Collective::Reduce(&OPERATORS[0]),
     Collective::Fcollect,
     Collective::Broadcast(1),
@@ -62,6 +62,8 @@ const NONBLOCKING: [Collective; 10] = [
     Collective::Exscan(&OPERATORS[2]),
     Collective::ReduceTo(&OPERATORS[0], 1),
     Collective::ReduceScatter(&OPERATORS[0]),
+    Collective::Gather(1),
+    Collective::Scatter(1),
 ];
 
 fn shapes() -> [Shape; 4] {

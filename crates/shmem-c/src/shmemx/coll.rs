@@ -1,13 +1,13 @@
 //! Collectives: Cray's all-to-all of blocks of different sizes and its old reductions over teams,
-//! Sandia's names of the scans, bitwise reductions of the signed types of C, and reductions whose
-//! result goes to one member or is divided among them.
+//! Sandia's names of the scans, bitwise reductions of the signed types of C, reductions whose
+//! result goes to one member or is divided among them, and gather and scatter.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
 use rushmem_runtime::TeamHandle;
 use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
-use rushmem_runtime::collectives::TeamOrActiveSet;
-use rushmem_runtime::reductions;
+use rushmem_runtime::collectives::{ElementCount, TeamOrActiveSet};
+use rushmem_runtime::{gather, reductions};
 
 use crate::active_set::count;
 use crate::coll::combine;
@@ -149,3 +149,26 @@ macro_rules! arithmetic_partial {
     };
 }
 for_each_arithmetic_reduce_type!(arithmetic_partial);
+
+macro_rules! rooted {
+    ([$($before:tt)*] $collective:ident [$($after:tt)*] $t:ty) => {
+        export! {
+            [shmemx_ $($before)* $collective $($after)*](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
+            ) -> c_int = |call| gather::$collective(
+                call, team.into(), dest.cast(), source.cast(), ElementCount::of::<$t>(nelems), root
+            );
+        }
+    };
+}
+
+macro_rules! rooted_typed {
+    ($name:ident, $t:ty) => {
+        rooted!([$name _] gather [] $t);
+        rooted!([$name _] scatter [] $t);
+    };
+}
+for_each_rma_type!(rooted_typed);
+
+rooted!([] gather [mem] u8);
+rooted!([] scatter [mem] u8);

@@ -79,6 +79,10 @@ macro_rules! movers {
             = Collective::Alltoall);
         started_with_root!([shmemx_ $($before)* broadcast $($after)* _nb] ($t)
             |root| Collective::Broadcast { root });
+        started_with_root!([shmemx_ $($before)* gather $($after)* _nb] ($t)
+            |root| Collective::Gather { root });
+        started_with_root!([shmemx_ $($before)* scatter $($after)* _nb] ($t)
+            |root| Collective::Scatter { root });
     };
 }
 

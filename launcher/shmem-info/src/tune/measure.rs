@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rushmem_runtime::collectives::{self, ElementCount};
+use rushmem_runtime::gather;
 use rushmem_runtime::reductions;
 use rushmem_runtime::{Call, Combine, TeamHandle, heap, team};
 
@@ -46,7 +47,7 @@ impl Arrays {
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
         let n = n as usize;
         match operation {
-            "alltoall" => nbytes.saturating_mul(n) <= self.nbytes,
+            "alltoall" | "gather" | "scatter" => nbytes.saturating_mul(n) <= self.nbytes,
             "collect" => (n..=self.nbytes).contains(&nbytes),
             "reduce_scatter" => (8 * n..=self.nbytes).contains(&nbytes),
             _ => nbytes <= self.nbytes,
@@ -137,6 +138,30 @@ impl Arrays {
             // points to them.
             "alltoall" => unsafe {
                 collectives::alltoall(CALL, members, dest, source, ElementCount::of::<u8>(nbytes));
+            },
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
+            "gather" => unsafe {
+                gather::gather(
+                    CALL,
+                    members,
+                    dest,
+                    source,
+                    ElementCount::of::<u8>(nbytes),
+                    0,
+                );
+            },
+            // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
+            // points to them.
+            "scatter" => unsafe {
+                gather::scatter(
+                    CALL,
+                    members,
+                    dest,
+                    source,
+                    ElementCount::of::<u8>(nbytes),
+                    0,
+                );
             },
             // SAFETY: `dest` and `source` have room for the collective (`fit`), and no reference
             // points to them.

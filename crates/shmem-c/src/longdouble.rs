@@ -15,7 +15,7 @@ use rushmem_runtime::{ContextHandle, DefaultContext};
 use crate::types::LongDouble;
 
 macro_rules! operators {
-    ($($(#[$doc:meta])* $op:ident = $function:ident;)+) => {
+    ($($(#[$doc:meta])* $op:ident = $function:ident, $identity:expr;)+) => {
         unsafe extern "C" {$(
             fn $function(
                 dest: *mut c_void, left: *const c_void, right: *const c_void, nelems: usize,
@@ -23,19 +23,30 @@ macro_rules! operators {
         )+}
         $($(#[$doc])* pub const fn $op() -> Combine {
             // SAFETY: the function is one of `longdouble.c`, which combines elements of this type.
-            unsafe { Combine::new(size_of::<LongDouble>(), $function) }
+            unsafe { Combine::new(size_of::<LongDouble>(), $function) }.with_identity($identity)
         })+
     };
 }
 operators! {
     /// The maximum; NaN and signed zeros are ordered as for `f64` in `combine`.
-    max = rushmem_longdouble_max;
+    max = rushmem_longdouble_max, bytes_of(0xffff);
     /// The minimum; NaN and signed zeros are ordered as for `f64` in `combine`.
-    min = rushmem_longdouble_min;
+    min = rushmem_longdouble_min, bytes_of(0x7fff);
     /// The sum.
-    sum = rushmem_longdouble_sum;
+    sum = rushmem_longdouble_sum, [0; 16];
     /// The product.
-    prod = rushmem_longdouble_prod;
+    prod = rushmem_longdouble_prod, bytes_of(0x3fff);
+}
+
+/// Returns the bytes of a number other than 0 with this sign and exponent and no fraction: 0x3fff
+/// is 1, 0x7fff and 0xffff are infinite.
+const fn bytes_of(sign_and_exponent: u16) -> [u8; 16] {
+    // On x86-64 the leading 1 of the significand is a bit of its own.
+    #[cfg(target_arch = "x86_64")]
+    let bits = (sign_and_exponent as u128) << 64 | 1 << 63;
+    #[cfg(target_arch = "aarch64")]
+    let bits = (sign_and_exponent as u128) << 112;
+    bits.to_le_bytes()
 }
 
 /// Exports a function with a `long double` by value:

@@ -42,18 +42,25 @@ pub struct Combine {
 const LARGEST: usize = 32;
 
 impl Combine {
-    /// Creates an operator whose function is written in another language.
+    /// Creates an operator whose function is written in another language. Its identity has no bytes
+    /// but zeros.
     ///
     /// # Safety
     /// `f` accesses only the given elements, of `elem_bytes` bytes each, at any alignment, and
-    /// accepts every bit pattern as an element. If it is used in exclusive scans, its identity has
-    /// no bytes but zeros.
+    /// accepts every bit pattern as an element.
     pub const unsafe fn new(elem_bytes: usize, f: CombineFunction) -> Combine {
         Combine {
             elem_bytes,
             f,
             identity: [0; LARGEST],
         }
+    }
+
+    /// Returns the operator with the identity that has these bytes.
+    pub const fn with_identity<const N: usize>(mut self, bytes: [u8; N]) -> Combine {
+        const { assert!(N <= LARGEST) };
+        self.identity.split_at_mut(N).0.copy_from_slice(&bytes);
+        self
     }
 
     /// Returns the size of an element in bytes.

@@ -1,5 +1,5 @@
 //! Collectives: Cray's all-to-all of blocks of different sizes and its old reductions over teams,
-//! Sandia's names of the scans, bitwise reductions of the signed types of C, reductions whose
+//! Sandia's names of the scans, scans of other operators, bitwise reductions of the signed types of C, reductions whose
 //! result goes to one member or is divided among them, and gather and scatter.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
@@ -37,23 +37,36 @@ export! {
 }
 
 macro_rules! scans {
-    ($name:ident, $t:ty, $($scan:ident)+) => {
+    ($name:ident, $t:ty, $($op:ident)+) => {
         export! {$(
-            [shmemx_ $name _sum_ $scan](
+            [shmemx_ $name _ $op _inscan](
                 team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
-            ) -> c_int = |call| reductions::$scan(
-                call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
+            ) -> c_int = |call| reductions::inscan(
+                call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, $op)
+            );
+
+            [shmemx_ $name _ $op _exscan](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| reductions::exscan(
+                call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, $op)
             );
         )+}
     };
 }
 
-macro_rules! summed {
+macro_rules! arithmetic_scans {
     ($name:ident, $t:ty) => {
-        scans!($name, $t, inscan exscan);
+        scans!($name, $t, sum prod);
     };
 }
-for_each_arithmetic_reduce_type!(summed);
+for_each_arithmetic_reduce_type!(arithmetic_scans);
+
+macro_rules! ordered_scans {
+    ($name:ident, $t:ty) => {
+        scans!($name, $t, max min);
+    };
+}
+for_each_rma_type!(ordered_scans);
 
 macro_rules! bitwise {
     ($name:ident, $t:ty, $($op:ident)+) => {

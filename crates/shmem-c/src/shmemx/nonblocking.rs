@@ -113,9 +113,19 @@ macro_rules! bitwise {
 }
 for_each_bitwise_reduce_type!(bitwise);
 
+macro_rules! scans {
+    ($name:ident, $t:ty, $($op:ident)+) => {$(
+        started!([shmemx_ $name _ $op _inscan_nb] ($t)
+            = Collective::Inscan(combine!($name, $t, $op)));
+        started!([shmemx_ $name _ $op _exscan_nb] ($t)
+            = Collective::Exscan(combine!($name, $t, $op)));
+    )+};
+}
+
 macro_rules! ordered {
     ($name:ident, $t:ty) => {
         reductions!($name, $t, max min);
+        scans!($name, $t, max min);
     };
 }
 for_each_rma_type!(ordered);
@@ -123,10 +133,7 @@ for_each_rma_type!(ordered);
 macro_rules! arithmetic {
     ($name:ident, $t:ty) => {
         reductions!($name, $t, sum prod);
-        started!([shmemx_ $name _sum_inscan_nb] ($t)
-            = Collective::Inscan(combine!($name, $t, sum)));
-        started!([shmemx_ $name _sum_exscan_nb] ($t)
-            = Collective::Exscan(combine!($name, $t, sum)));
+        scans!($name, $t, sum prod);
     };
 }
 for_each_arithmetic_reduce_type!(arithmetic);

@@ -1,7 +1,11 @@
-/* Inclusive and exclusive scans on teams, of 26 types, in place and not. */
+/* Inclusive and exclusive scans on teams, of 26 types, in place and not, and those of the other
+ * operators. */
+#include <math.h>
+#include <shmemx.h>
+
 #include "members.h"
+#include "operators.h"
 #include "types.h"
-#include <complex.h>
 
 enum { COUNT = 4, EMPTY = 0xEE };
 
@@ -45,10 +49,52 @@ static unsigned char *source, *dest;
 
 TEAM_SUM_TYPES(SCAN)
 
+/* Scans of another operator. `START` is what the first PE of an exclusive scan gets. */
+#define SCAN_OF(N, T, OP, COMBINE, GIVEN_BY, START)                                                                    \
+    static void OP##_scan_##N(struct members m) {                                                                      \
+        T *d = (T *)dest, *s = (T *)source, *e = d + COUNT;                                                            \
+        int me = members_me(m);                                                                                        \
+        for (int i = 0; i < COUNT; i++)                                                                                \
+            s[i] = GIVEN_BY(T, check_me, i);                                                                           \
+        memset(dest, EMPTY, (2 * COUNT + 1) * sizeof(T));                                                              \
+        shmem_team_sync(m.team);                                                                                       \
+        CHECK(shmemx_##N##_##OP##_inscan(m.team, d, s, COUNT) == 0, 53, #N "_" #OP "_inscan failed");                  \
+        CHECK(shmemx_##N##_##OP##_exscan(m.team, e, s, COUNT) == 0, 53, #N "_" #OP "_exscan failed");                  \
+        for (int i = 0; i < COUNT; i++) {                                                                              \
+            T before = START;                                                                                          \
+            for (int k = 0; k < me; k++)                                                                               \
+                before = k ? (T)COMBINE(before, GIVEN_BY(T, m.world[k], i)) : GIVEN_BY(T, m.world[k], i);              \
+            CHECK(e[i] == before, 61, #N "_" #OP "_exscan on PE %d of %d: element %d differs", me, m.size, i);         \
+            T with_own = me ? (T)COMBINE(before, GIVEN_BY(T, check_me, i)) : GIVEN_BY(T, check_me, i);                 \
+            CHECK(d[i] == with_own, 61, #N "_" #OP "_inscan on PE %d of %d: element %d differs", me, m.size, i);       \
+        }                                                                                                              \
+        CHECK(check_constant(e + COUNT, sizeof(T), EMPTY) < 0, 61, #N "_" #OP "_exscan wrote behind its end");         \
+        shmem_team_sync(m.team);                                                                                       \
+    }
+
+/* The limits of a type of integers, and of floating-point numbers. */
+#define IS_SIGNED(T) ((T)-1 < (T)1)
+#define LEAST(T) ((T)(IS_SIGNED(T) ? (uint64_t)1 << (8 * sizeof(T) - 1) : 0))
+#define GREATEST(T) ((T)~LEAST(T))
+#define ORDER_SCANS(N, T)                                                                                              \
+    SCAN_OF(N, T, max, MAX_OF, WORD_OF, LEAST(T)) SCAN_OF(N, T, min, MIN_OF, WORD_OF, GREATEST(T))
+#define REAL_SCANS(N, T)                                                                                               \
+    SCAN_OF(N, T, max, MAX_OF, WORD_OF, (T)-INFINITY) SCAN_OF(N, T, min, MIN_OF, WORD_OF, (T)INFINITY)
+#define PROD_SCAN(N, T) SCAN_OF(N, T, prod, PROD_OF, FACTOR_OF, 1)
+#define COMPLEX_PROD_SCAN(N, T) SCAN_OF(N, T, prod, PROD_OF, COMPLEX_FACTOR_OF, 1)
+
+SIGNED_TYPES(ORDER_SCANS)
+TEAM_BITWISE_TYPES(ORDER_SCANS)
+FLOATING_TYPES(REAL_SCANS)
+RMA_TYPES(PROD_SCAN)
+COMPLEX_TYPES(COMPLEX_PROD_SCAN)
+
 static void every_type(struct members m) {
-#define RUN(N, T) scan_##N(m);
+#define RUN(N, T) scan_##N(m), prod_scan_##N(m);
+#define RUN_ORDER(N, T) max_scan_##N(m), min_scan_##N(m);
     if (members_me(m) >= 0) {
         TEAM_SUM_TYPES(RUN)
+        RMA_TYPES(RUN_ORDER)
     }
     shmem_barrier_all();
 }
@@ -83,7 +129,7 @@ int main(void) {
     check_begin();
     members_begin();
     source = check_malloc(16 * (COUNT + 1));
-    dest = check_malloc(16 * (COUNT + 1));
+    dest = check_malloc(16 * (2 * COUNT + 1));
     struct shapes shapes = shapes_begin();
     every_type(shapes.world);
     every_type(shapes.reversed);

@@ -8,6 +8,18 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The operators of reductions, which have one row.
 const OPERATORS: [&str; 7] = ["and", "or", "xor", "max", "min", "sum", "prod"];
+/// The ends of the names of reductions.
+const REDUCTIONS: [&str; 7] = [
+    "_reduce",
+    "_reduce_nb",
+    "_reduce_to",
+    "_reduce_to_nb",
+    "_reduce_scatter",
+    "_reduce_scatter_nb",
+    "_to_all",
+];
+/// The ends of the names of scans. Those of sums alone are routines of the standard, too.
+const SCANS: [&str; 4] = ["_inscan", "_inscan_nb", "_exscan", "_exscan_nb"];
 
 fn read(path: &str) -> String {
     fs::read_to_string(format!("{ROOT}/{path}")).expect("a file of the repository")
@@ -21,15 +33,8 @@ fn in_table(family: &str) -> String {
         .replace("<SIZE>", "SIZE");
     let without_context = name.replacen("_ctx_TYPE", "_TYPE", 1);
     for operator in OPERATORS {
-        for suffix in [
-            "_reduce",
-            "_reduce_nb",
-            "_reduce_to",
-            "_reduce_to_nb",
-            "_reduce_scatter",
-            "_reduce_scatter_nb",
-            "_to_all",
-        ] {
+        let scans = if operator == "sum" { &[][..] } else { &SCANS };
+        for suffix in REDUCTIONS.iter().chain(scans) {
             if let Some(start) = without_context.strip_suffix(&format!("_{operator}{suffix}")) {
                 return format!("{start}_OP{suffix}");
             }

@@ -283,6 +283,7 @@ impl<C: Threads> Team<'_, C> {
     /// If `blocks` or `dest_offsets` has not one entry for each member, if a block is not within
     /// `source`, or if `source` and `dest` overlap but are not the same elements.
     #[doc(alias = "shmemx_alltoallv")]
+    #[doc(alias = "shmemx_team_alltoallvmem")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
     pub fn all_to_all_blocks_at<T: PlainData>(

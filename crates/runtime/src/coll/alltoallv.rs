@@ -1,15 +1,18 @@
-//! Cray's all-to-all of blocks whose sizes differ from pair to pair.
+//! The all-to-all of blocks whose sizes differ from pair to pair, on teams and, of Cray, on active
+//! sets.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the PEs
-//! exchange offsets and sizes by messages. Each PE accesses only its own arrays of offsets and
-//! sizes, so these need not be symmetric.
+//! exchange offsets and sizes: in lines where there are some, otherwise by messages. Each PE accesses
+//! only its own arrays of offsets and sizes, so these need not be symmetric.
 #![allow(unsafe_code)]
 
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
+use crate::coll::private::private;
 use crate::message_purpose::MessagePurpose;
 use crate::own_pe::Caller;
-use rushmem_collectives::{Step, pairwise};
+use core::ffi::c_int;
+use rushmem_collectives::{LINE_BYTES, Step, pairwise};
 use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::CopyBetweenPes;
 use rushmem_communication::sync::mailbox::{MailboxMessage, message_wait};
@@ -41,12 +44,13 @@ pub struct TargetBlocks {
     pub nbytes: usize,
 }
 
-/// `shmemx_alltoallv`: stores the block that member `k` sends to this member at byte `t_offsets[k]`
-/// of `target`, and the size of that block in `t_sizes[k]`.
+/// `shmemx_alltoallv` and `shmemx_team_alltoallvmem`: stores the block that member `k` sends to this
+/// member at byte `t_offsets[k]` of `target`, and the size of that block in `t_sizes[k]` unless that
+/// array is null. Returns 0.
 ///
 /// # Safety
 /// Each array has an entry for each member: `t_offsets` and the arrays of `blocks` are valid for
-/// reads, `t_sizes` is valid for writes.
+/// reads, `t_sizes` is valid for writes if it is not null.
 pub unsafe fn alltoallv(
     caller: impl Caller,
     members: TeamOrActiveSet,
@@ -54,7 +58,7 @@ pub unsafe fn alltoallv(
     t_offsets: *const usize,
     t_sizes: *mut usize,
     blocks: SourceBlocks,
-) {
+) -> c_int {
     let (pe, call) = caller.enter();
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
@@ -66,13 +70,41 @@ pub unsafe fn alltoallv(
     // SAFETY: the caller promises an entry for each member.
     let sizes = unsafe { read(blocks.sizes, n) };
     let [target_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
+    if pe.job().settings.checks() {
+        require_places_apart(call, &offsets, &received);
+    }
 
     // SAFETY: the caller promises an entry for each member.
     unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
 
-    for (member, &size) in received.iter().enumerate() {
-        // SAFETY: the caller promises that `t_sizes` has an entry for each member.
-        unsafe { t_sizes.wrapping_add(member).write(size as usize) };
+    if !t_sizes.is_null() {
+        for (member, &size) in received.iter().enumerate() {
+            // SAFETY: the caller promises that `t_sizes` has an entry for each member.
+            unsafe { t_sizes.wrapping_add(member).write(size as usize) };
+        }
+    }
+    0
+}
+
+/// Ends the job with an error if blocks of these sizes, which this member receives at these
+/// offsets, have a byte in common.
+fn require_places_apart(call: Call, offsets: &[u64], sizes: &[u64]) {
+    let mut members: Vec<usize> = (0..sizes.len()).filter(|&k| sizes[k] > 0).collect();
+    members.sort_unstable_by_key(|&member| offsets[member]);
+
+    for pair in members.windows(2) {
+        let [one, next] = [pair[0], pair[1]];
+        let end = offsets[one].saturating_add(sizes[one]);
+        if end > offsets[next] {
+            fail!(
+                call,
+                "the {} bytes of member {one} would go to byte {} of the destination, and those of member {next} to \
+                 byte {}, where they overlap; let the offsets be further apart, or the blocks be smaller",
+                sizes[one],
+                offsets[one],
+                offsets[next]
+            );
+        }
     }
 }
 
@@ -160,6 +192,10 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
 /// Sends each member its entry of each column. Returns the columns of entries that the members have
 /// sent to this one.
 fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
+    if executor.facts().lines {
+        return exchange_in_lines(executor, columns);
+    }
+
     let links = executor.links;
     let members = executor.members();
     let me = executor.me();
@@ -199,6 +235,31 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
         }
     }
     received
+}
+
+/// Exchanges entries in the cache lines of the flags that announce them.
+fn exchange_in_lines<const W: usize>(
+    executor: &mut Executor<'_>,
+    columns: [&[u64]; W],
+) -> [Vec<u64>; W] {
+    const { assert!(W * size_of::<u64>() <= LINE_BYTES) };
+    let n = executor.n();
+    let me = executor.me();
+
+    // The entries for a member are adjacent.
+    let mut sent: Vec<u64> = (0..n as usize)
+        .flat_map(|member| columns.map(|column| column[member]))
+        .collect();
+    let mut received = vec![0; sent.len()];
+    let plan = pairwise::all_to_all_in_lines(n, me);
+    executor.exchange_in_lines(
+        private(bytemuck::cast_slice_mut(&mut sent)),
+        private(bytemuck::cast_slice_mut(&mut received)),
+        W * size_of::<u64>(),
+        plan,
+    );
+
+    std::array::from_fn(|column| received.iter().skip(column).step_by(W).copied().collect())
 }
 
 /// The blocks that this PE sends, one for each member: where they are here, and where they go.

@@ -2,6 +2,7 @@
 //! and a thread of the library carries it out by the routine of the blocking collective.
 #![allow(unsafe_code)]
 
+use crate::coll::alltoallv::{SourceBlocks, TargetBlocks, alltoallv};
 use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
@@ -32,6 +33,18 @@ pub enum NonblockingCollective {
     Fcollect,
     /// `shmemx_alltoall_nb`
     Alltoall,
+    /// `shmemx_team_alltoallvmem_nb`, whose arrays of offsets and sizes have an entry for each
+    /// member, and are used until the request is done.
+    Alltoallv {
+        /// The offset in `dest` of the block of each member.
+        d_offsets: *const usize,
+        /// Where the sizes of these blocks are stored; null if nowhere.
+        d_sizes: *mut usize,
+        /// The offset in `source` of the block for each member.
+        s_offsets: *const usize,
+        /// The size of the block for each member.
+        s_sizes: *const usize,
+    },
     /// `shmemx_gather_nb`
     Gather {
         /// `PE_root`
@@ -67,7 +80,8 @@ struct Work {
     elements: ElementCount,
 }
 
-// SAFETY: the pointers are to symmetric memory, which every thread of the PE may access.
+// SAFETY: the pointers are to symmetric memory, and to arrays that the program leaves to the library
+// until the request is done. Every thread of the PE may access them.
 unsafe impl Send for Work {}
 
 /// Starts a collective on a team. `elements` are those of each array if there is an operator,
@@ -143,6 +157,25 @@ impl Work {
             Is::Fcollect => unsafe { collectives::fcollect(caller, team, dest, source, elements) },
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Alltoall => unsafe { collectives::alltoall(caller, team, dest, source, elements) },
+            Is::Alltoallv {
+                d_offsets,
+                d_sizes,
+                s_offsets,
+                s_sizes,
+            } => {
+                let target = TargetBlocks {
+                    target: dest,
+                    nbytes: usize::MAX,
+                };
+                let blocks = SourceBlocks {
+                    source,
+                    offsets: s_offsets,
+                    sizes: s_sizes,
+                };
+                // SAFETY: the caller of `start` promises that the arrays have an entry for each
+                // member and are valid until the request is done.
+                unsafe { alltoallv(caller, team, target, d_offsets, d_sizes, blocks) }
+            }
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Gather { root } => unsafe {
                 gather::gather(caller, team, dest, source, elements, root)

@@ -106,7 +106,8 @@ pub fn broadcast(caller: impl Caller, team: TeamHandle, memory: &mut [u8], root:
     executor.combine_private(private(memory), &OR, ReductionKind::AllReduce);
 }
 
-fn private(memory: &mut [u8]) -> SymmetricRange {
+/// Returns the bytes as a range, which must not be used after the end of `memory`.
+pub(crate) fn private(memory: &mut [u8]) -> SymmetricRange {
     let memory: *mut [u8] = memory;
     // SAFETY: the same bytes, still borrowed exclusively. The type allows writing uninitialized
     // bytes, but only initialized ones are copied into a range.

@@ -1,4 +1,4 @@
-//! Collectives: Cray's all-to-all of blocks of different sizes and its old reductions over teams,
+//! Collectives: the all-to-all of blocks of different sizes, Cray's old reductions over teams,
 //! Sandia's names of the scans, scans of other operators, bitwise reductions of the signed types of C, reductions whose
 //! result goes to one member or is divided among them, and gather and scatter.
 
@@ -33,6 +33,17 @@ export! {
         let blocks = SourceBlocks { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
         let target = TargetBlocks { target: target.cast(), nbytes: usize::MAX };
         t_size.write(alltoallv_packed(call, members, target, target_len, blocks));
+    };
+}
+
+export! {
+    [shmemx_team_alltoallvmem](
+        team: TeamHandle, dest: *mut c_void, d_offsets: *const usize, d_sizes: *mut usize,
+        source: *const c_void, s_offsets: *const usize, s_sizes: *const usize,
+    ) -> c_int = |call| {
+        let blocks = SourceBlocks { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
+        let target = TargetBlocks { target: dest.cast(), nbytes: usize::MAX };
+        alltoallv(call, team.into(), target, d_offsets, d_sizes, blocks)
     };
 }
 

@@ -1,6 +1,6 @@
 //! Non-blocking collectives, and their requests.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
 use rushmem_runtime::collectives::ElementCount;
 use rushmem_runtime::nonblocking::{NonblockingCollective as Collective, start};
@@ -15,6 +15,17 @@ export! {
         let no_source = core::ptr::null();
         let nothing = ElementCount::of::<u8>(0);
         req.write(start(call, team, Collective::Sync, no_dest, no_source, nothing));
+        0
+    };
+
+    [shmemx_team_alltoallvmem_nb](
+        team: TeamHandle, dest: *mut c_void, d_offsets: *const usize, d_sizes: *mut usize,
+        source: *const c_void, s_offsets: *const usize, s_sizes: *const usize,
+        req: *mut RequestHandle,
+    ) -> c_int = |call| {
+        let collective = Collective::Alltoallv { d_offsets, d_sizes, s_offsets, s_sizes };
+        let unknown = ElementCount::of::<u8>(0);
+        req.write(start(call, team, collective, dest.cast(), source.cast(), unknown));
         0
     };
 

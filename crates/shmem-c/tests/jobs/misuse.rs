@@ -265,6 +265,19 @@ fn arguments_without_a_meaning() {
         ("sync_destroyed_team", ["PE", "shmem_team_sync", "team"]),
         ("destroy_world", ["PE", "shmem_team_destroy", "predefined"]),
         ("broadcast_root_n", ["PE", "shmem_int_broadcast", "PE_root"]),
+        (
+            "reduce_to_root_n",
+            ["PE", "shmemx_int_sum_reduce_to", "PE_root is 3"],
+        ),
+        (
+            "gather_root_negative",
+            ["PE", "shmemx_gathermem", "PE_root is -1"],
+        ),
+        (
+            "reduce_scatter_huge",
+            ["PE", "shmemx_int_sum_reduce_scatter", "dest"],
+        ),
+        ("gather_huge", ["PE", "shmemx_int_gather", "dest"]),
         ("barrier_beyond_n", ["PE", "shmem_barrier", "PE_size"]),
     ] {
         misuse(how).assert_fails(&words);
@@ -469,6 +482,10 @@ fn who_is_where_when_not_all_are_in_the_same_collective() {
         (
             "roots_differ",
             ["PE 0, PE 1 in shmem_int_broadcast with", "PE_root 1"],
+        ),
+        (
+            "gather_roots_differ",
+            ["PE 0, PE 1 in shmemx_int_gather with", "PE_root 1"],
         ),
         (
             "lengths_differ",
@@ -681,6 +698,17 @@ fn active_sets_that_differ() {
     off_node_misuse("broadcast_and_barrier").assert_fails(&words);
 }
 
+/// Blocks of two members for one place.
+#[test]
+fn blocks_that_overlap() {
+    let words = [
+        "shmemx_team_alltoallvmem",
+        "the 4 bytes of member 1 would go to byte 4",
+        "those of member 2 to byte 7",
+    ];
+    checked_misuse("places_overlap").assert_fails(&words);
+}
+
 #[test]
 fn arrays_that_overlap() {
     for (how, call) in [
@@ -689,6 +717,9 @@ fn arrays_that_overlap() {
         ("reduce_overlaps", "shmem_int_sum_reduce"),
         ("broadcast_overlaps", "shmem_broadcast32"),
         ("alltoall_overlaps", "shmem_int_alltoall"),
+        ("reduce_scatter_overlaps", "shmemx_int_sum_reduce_scatter"),
+        ("gather_overlaps", "shmemx_int_gather"),
+        ("scatter_overlaps", "shmemx_int_scatter"),
     ] {
         let outcome = checked_misuse(how);
         let sentence = outcome.assert_fails(&[call, "overlap", "source is ", "dest is "]);

@@ -10,7 +10,7 @@
 #include "members.h"
 
 enum { TEAMS = 8, REQUESTS = 20, FEW = 60, MANY = 6000, ROOM = 48000 };
-enum kind { SYNC, BROADCAST, COLLECT, FCOLLECT, ALLTOALL, SUM, MAX, INSCAN, EXSCAN, KINDS };
+enum kind { SYNC, BROADCAST, COLLECT, FCOLLECT, ALLTOALL, GATHER, SCATTER, SUM_BLOCKS, SUM_TO, SUM, MAX, MAX_INSCAN, INSCAN, EXSCAN, KINDS };
 
 struct started {
     struct members m;
@@ -47,6 +47,11 @@ static void start(struct started *s) {
     case COLLECT: status = shmemx_long_collect_nb(team, s->dest, s->source, collected(s, me), &s->req); break;
     case FCOLLECT: status = shmemx_fcollectmem_nb(team, s->dest, s->source, n * sizeof(long), &s->req); break;
     case ALLTOALL: status = shmemx_long_alltoall_nb(team, s->dest, s->source, n, &s->req); break;
+    case GATHER: status = shmemx_long_gather_nb(team, s->dest, s->source, n, s->root, &s->req); break;
+    case SCATTER: status = shmemx_scattermem_nb(team, s->dest, s->source, n * sizeof(long), s->root, &s->req); break;
+    case SUM_BLOCKS: status = shmemx_sum_reduce_scatter_nb(team, s->dest, s->source, n, &s->req); break;
+    case SUM_TO: status = shmemx_long_sum_reduce_to_nb(team, s->dest, s->source, n, s->root, &s->req); break;
+    case MAX_INSCAN: status = shmemx_max_inscan_nb(team, s->dest, s->source, n, &s->req); break;
     case SUM: status = shmemx_sum_reduce_nb(team, s->dest, s->source, n, &s->req); break;
     case MAX: status = shmemx_long_max_reduce_nb(team, s->dest, s->source, n, &s->req); break;
     case INSCAN: status = shmemx_long_sum_inscan_nb(team, s->dest, s->source, n, &s->req); break;
@@ -61,6 +66,8 @@ static long due(const struct started *s, int me, size_t i) {
     size_t first = 0;
     switch (s->kind) {
     case BROADCAST: return given(s, s->root, i);
+    case SCATTER: return given(s, s->root, (size_t)me * s->nelems + i);
+    case GATHER:
     case FCOLLECT: return given(s, (int)(i / s->nelems), i % s->nelems);
     case ALLTOALL: return given(s, (int)(i / s->nelems), (size_t)me * s->nelems + i % s->nelems);
     case COLLECT:
@@ -69,20 +76,24 @@ static long due(const struct started *s, int me, size_t i) {
                 return given(s, k, i - first);
     default: break;
     }
-    int end = s->kind == INSCAN ? me + 1 : s->kind == EXSCAN ? me : s->m.size;
+    if (s->kind == SUM_BLOCKS)
+        i += (size_t)me * s->nelems;
+    int end = s->kind == INSCAN || s->kind == MAX_INSCAN ? me + 1 : s->kind == EXSCAN ? me : s->m.size;
     for (int k = 0; k < end; k++) {
         long value = given(s, k, i);
         sum += value;
         most = value > most ? value : most;
     }
-    return s->kind == MAX ? most : sum;
+    return s->kind == MAX || s->kind == MAX_INSCAN ? most : sum;
 }
 
 static void judge(struct started *s) {
     int me = members_me(s->m);
     size_t n = s->nelems;
     CHECK(s->req == SHMEMX_REQ_NULL, 0, "the request of kind %d is still set", s->kind);
-    if (s->kind == FCOLLECT || s->kind == ALLTOALL)
+    if ((s->kind == GATHER || s->kind == SUM_TO) && me != s->root)
+        return;
+    if (s->kind == FCOLLECT || s->kind == ALLTOALL || s->kind == GATHER)
         n *= (size_t)s->m.size;
     if (s->kind == COLLECT) {
         n = 0;
@@ -108,7 +119,7 @@ static int start_all(int round) {
         s->kind = (enum kind)((bits >> 8) % KINDS);
         s->id = round * REQUESTS + i;
         s->root = (int)((bits >> 16) % (uint64_t)s->m.size);
-        s->nelems = 1 + (bits >> 24) % ((bits >> 56) % 4 ? FEW : MANY / (s->kind <= ALLTOALL ? (unsigned)check_n : 1));
+        s->nelems = 1 + (bits >> 24) % ((bits >> 56) % 4 ? FEW : MANY / (s->kind <= SUM_BLOCKS ? (unsigned)check_n : 1));
         s->req = SHMEMX_REQ_NULL;
         left += members_me(s->m) >= 0;
     }

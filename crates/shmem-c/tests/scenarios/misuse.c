@@ -78,6 +78,35 @@ static int on_sets(const char *how, int *heap) {
     return 1;
 }
 
+/* Collectives around a root, and of blocks for each PE. Called by all PEs; returns false for other
+ * misuses. */
+static int of_blocks(const char *how, int *heap) {
+    int me = shmem_my_pe();
+    shmem_team_t world = SHMEM_TEAM_WORLD;
+    if (is(how, "reduce_to_root_n"))
+        shmemx_int_sum_reduce_to(world, heap, heap + 1, 1, shmem_n_pes());
+    else if (is(how, "gather_root_negative"))
+        shmemx_gathermem(world, heap, heap + 3, 1, -1);
+    else if (is(how, "reduce_scatter_huge"))
+        shmemx_int_sum_reduce_scatter(world, heap, heap, SIZE_MAX / 8);
+    else if (is(how, "gather_huge"))
+        shmemx_int_gather(world, heap, heap, SIZE_MAX / 8, 0);
+    else if (is(how, "gather_roots_differ"))
+        shmemx_int_gather(world, heap, heap + 3, 1, me == 2);
+    else if (is(how, "reduce_scatter_overlaps"))
+        shmemx_int_sum_reduce_scatter(world, heap, heap, 1);
+    else if (is(how, "gather_overlaps"))
+        shmemx_int_gather(world, heap, heap, 1, 0);
+    else if (is(how, "scatter_overlaps"))
+        shmemx_int_scatter(world, heap + 2, heap, 1, 0);
+    else if (is(how, "places_overlap")) {
+        size_t offsets[] = {0, 4, 7}, sizes[] = {4, 4, 4}, starts[] = {0, 0, 0};
+        shmemx_team_alltoallvmem(world, heap, offsets, NULL, heap + 3, starts, sizes);
+    } else
+        return 0;
+    return 1;
+}
+
 /* Misuses that SHMEM_CHECK finds. Called by all PEs; returns false for other misuses. */
 static int checked(const char *how, int *heap) {
     int me = shmem_my_pe();
@@ -243,7 +272,7 @@ static int collective(const char *how, int *heap) {
         destroyed_team_ctx(heap);
     else if (is(how, "finalize_holding"))
         finalize_holding((long *)heap);
-    else if (checked(how, heap) || of_releases(how, heap))
+    else if (checked(how, heap) || of_blocks(how, heap) || of_releases(how, heap))
         return 1;
     else
         return of_cray(how, heap);

@@ -10,6 +10,10 @@
 //! order -0.0 before +0.0 and return a quiet NaN if one operand is a NaN.
 #![allow(unsafe_code)]
 
+mod float16;
+
+pub use float16::{BFloat16, Float16};
+
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;

@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 use rushmem_runtime::TeamHandle;
 use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::{ElementCount, TeamOrActiveSet};
+use rushmem_runtime::combine::{BFloat16, Combine, Float16};
 use rushmem_runtime::{gather, reductions};
 
 use crate::active_set::count;
@@ -196,3 +197,19 @@ for_each_rma_type!(rooted_typed);
 
 rooted!([] gather [mem] u8);
 rooted!([] scatter [mem] u8);
+
+// Numbers of 16 bits have no type in all compilers of C, so their bits are passed.
+macro_rules! sum_of_16_bits {
+    ($name:ident, $float:ident) => {
+        export! {
+            [shmemx_ $name _sum_reduce](
+                team: TeamHandle, dest: *mut u16, source: *const u16, nreduce: usize,
+            ) -> c_int = |call| {
+                let op = const { &Combine::sum::<$float>() };
+                reductions::reduce(call, team.into(), dest.cast(), source.cast(), nreduce, op)
+            };
+        }
+    };
+}
+sum_of_16_bits!(float16, Float16);
+sum_of_16_bits!(bfloat16, BFloat16);

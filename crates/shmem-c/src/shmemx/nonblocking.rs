@@ -3,6 +3,7 @@
 use core::ffi::{c_int, c_void};
 
 use rushmem_runtime::collectives::ElementCount;
+use rushmem_runtime::combine::{BFloat16, Combine, Float16};
 use rushmem_runtime::nonblocking::{NonblockingCollective as Collective, start};
 use rushmem_runtime::requests::{test, wait};
 use rushmem_runtime::{RequestHandle, TeamHandle};
@@ -148,3 +149,12 @@ macro_rules! arithmetic {
     };
 }
 for_each_arithmetic_reduce_type!(arithmetic);
+
+macro_rules! sum_of_16_bits {
+    ($name:ident, $float:ident) => {
+        started!([shmemx_ $name _sum_reduce_nb] (u16)
+            = Collective::Reduce(const { &Combine::sum::<$float>() }));
+    };
+}
+sum_of_16_bits!(float16, Float16);
+sum_of_16_bits!(bfloat16, BFloat16);

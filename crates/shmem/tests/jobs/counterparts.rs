@@ -35,7 +35,8 @@ fn in_table(family: &str) -> String {
     for operator in OPERATORS {
         let scans = if operator == "sum" { &[][..] } else { &SCANS };
         for suffix in REDUCTIONS.iter().chain(scans) {
-            if let Some(start) = without_context.strip_suffix(&format!("_{operator}{suffix}")) {
+            let start = without_context.strip_suffix(&format!("_{operator}{suffix}"));
+            if let Some(start) = start.filter(|start| start.ends_with("TYPE")) {
                 return format!("{start}_OP{suffix}");
             }
         }

@@ -9,8 +9,10 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use std::ptr::null_mut;
 
-/// A part of the paths of the files of a Python binding, whose frames do not belong to the program.
-const BINDING_PATH: &str = "/shmem4py/";
+/// Parts of the paths of the files of Python bindings, whose frames do not belong to the program.
+/// Those of `rushmem` tell an installed package, and its sources, from a directory of that name
+/// which holds the program.
+const BINDING_PATHS: [&str; 3] = ["/shmem4py/", "-packages/rushmem/", "/shmem-python/rushmem/"];
 
 /// Maximum number of frames that are examined. The program waits for the lock meanwhile.
 const MAX_DEPTH: usize = 100;
@@ -161,7 +163,7 @@ impl Interpreter {
         for _ in 0..MAX_DEPTH {
             let code = frame.attribute(c"f_code")?;
             let file = code.attribute(c"co_filename")?.text()?;
-            if file.contains(BINDING_PATH) {
+            if BINDING_PATHS.iter().any(|path| file.contains(path)) {
                 frame = frame.attribute(c"f_back")?;
                 continue;
             }

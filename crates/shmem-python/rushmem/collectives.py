@@ -1,0 +1,241 @@
+"""Collectives of a team: all members call them, in the same order.
+
+`dest` and `source` are symmetric contiguous arrays of one type, on all members those of the same
+allocation. A blocking call returns when `dest` of this PE is complete. A call whose name ends in
+`_nb` returns a `Request`, for which a program waits by `request.wait(timeout=..)` or `await`. All
+members call the same of the two forms. All raise
+
+    ValueError: an array is private, or the numbers of elements do not fit the team.
+    TypeError: the types differ, or there is no such operation on them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_int, c_void_p
+from typing import Generator, NamedTuple
+
+import numpy as np
+
+from .job import started
+from .library import library, type_of
+from .memory import contiguous
+from .waiting import in_slices, polled
+
+SUM, PROD, MAX, MIN, BAND, BOR, BXOR = "sum", "prod", "max", "min", "and", "or", "xor"
+
+# The kinds of NumPy types that have each operation.
+KINDS = {SUM: "iufc", PROD: "iufc", MAX: "iuf", MIN: "iuf", BAND: "iu", BOR: "iu", BXOR: "iu"}
+
+# The requests that are not done: they keep their arrays alive.
+_pending: set[Request] = set()
+
+
+class Request:
+    """A collective that goes on while the program does something else."""
+
+    def __init__(self, call: str, arrays: tuple[np.ndarray, ...]) -> None:
+        self._call = call
+        self._handle = c_void_p()
+        self._arrays = arrays
+        _pending.add(self)
+
+    def test(self) -> bool:
+        """Returns whether the collective is complete on this PE."""
+        is_done = c_int(1)
+        library.shmemx_req_test(byref(self._handle), byref(is_done))
+        if is_done.value:
+            self._end()
+        return bool(is_done.value)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Waits until the collective is complete on this PE.
+
+        Raises:
+            TimeoutError: it is not within `timeout` seconds; it goes on.
+        """
+        handle = byref(self._handle)
+        in_slices(
+            self._call, lambda limit: not library.shmemx_req_wait_timed(handle, limit), timeout
+        )
+        self._end()
+
+    def __await__(self) -> Generator[None, None, None]:
+        return polled(lambda _: self.test()).__await__()
+
+    def _end(self) -> None:
+        _pending.discard(self)
+        self._arrays = ()
+
+
+class _Plan(NamedTuple):
+    """A collective: the routine of C, as `Library.family` names it, and its arguments."""
+
+    call: str
+    pattern: str
+    c_name: str
+    op: str
+    arguments: tuple
+    arrays: tuple[np.ndarray, ...] = ()
+
+
+class Collectives:
+    """The part of a team that its members do together."""
+
+    handle: int
+
+    def n_pes(self) -> int:
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Waits until all members have called. It completes no operations: see `barrier_all`."""
+        started()
+        self._run(_Plan("sync", "shmem_team_sync", "", "", ()))
+
+    def sync_nb(self) -> Request:
+        """Starts a sync."""
+        started()
+        return self._start(_Plan("sync", "shmem_team_sync", "", "", ()))
+
+    def broadcast(self, dest: np.ndarray, source: np.ndarray, root: int) -> None:
+        """Copies `source` of the member `root` to `dest` of all members; equal shapes."""
+        self._run(self._broadcast(dest, source, root))
+
+    def broadcast_nb(self, dest: np.ndarray, source: np.ndarray, root: int) -> Request:
+        """Starts a broadcast."""
+        return self._start(self._broadcast(dest, source, root))
+
+    def collect(self, dest: np.ndarray, source: np.ndarray) -> None:
+        """Concatenates `source` of all members, of any lengths, in `dest`, which has room."""
+        self._run(self._gather("collect", dest, source))
+
+    def collect_nb(self, dest: np.ndarray, source: np.ndarray) -> Request:
+        """Starts a collect."""
+        return self._start(self._gather("collect", dest, source))
+
+    def fcollect(self, dest: np.ndarray, source: np.ndarray) -> None:
+        """Concatenates `source` of all members, of equal lengths, in `dest`."""
+        self._run(self._gather("fcollect", dest, source))
+
+    def fcollect_nb(self, dest: np.ndarray, source: np.ndarray) -> Request:
+        """Starts an fcollect."""
+        return self._start(self._gather("fcollect", dest, source))
+
+    def alltoall(self, dest: np.ndarray, source: np.ndarray) -> None:
+        """Sends block i of `source` to member i, as block `my_pe()` of its `dest`. Both arrays have
+        `n_pes()` equal blocks."""
+        self._run(self._gather("alltoall", dest, source))
+
+    def alltoall_nb(self, dest: np.ndarray, source: np.ndarray) -> Request:
+        """Starts an alltoall."""
+        return self._start(self._gather("alltoall", dest, source))
+
+    def alltoalls(
+        self, dest: np.ndarray, source: np.ndarray, dst: int, sst: int, nelems: int
+    ) -> None:
+        """As `alltoall` of blocks of `nelems` elements, which are `dst` elements apart in `dest`
+        and `sst` in `source`, from 1. It has no form that does not block."""
+        to, at = _addresses("alltoalls", dest, source)
+        c_name, _ = type_of("alltoalls", "source", source.dtype)
+        for array, stride, name in [(dest, dst, "dest"), (source, sst, "source")]:
+            last = (self.n_pes() * nelems - 1) * stride
+            if stride < 1 or nelems < 0 or last >= array.size:
+                raise ValueError(
+                    f"alltoalls: argument {name} has {array.size} elements, but {self.n_pes()}"
+                    f" blocks of {nelems} with stride {stride} need {last + 1}"
+                )
+        plan = _Plan("alltoalls", "shmem_<T>_alltoalls", c_name, "", (to, at, dst, sst, nelems))
+        self._run(plan)
+
+    def all_reduce(self, dest: np.ndarray, source: np.ndarray, op: str = SUM) -> None:
+        """Combines each element of `source` over all members by SUM, PROD, MAX, MIN, BAND, BOR or
+        BXOR, to `dest` of all members; equal shapes. `dest` may be `source`."""
+        self._run(self._reduction("all_reduce", f"{op}_reduce", op, dest, source))
+
+    def all_reduce_nb(self, dest: np.ndarray, source: np.ndarray, op: str = SUM) -> Request:
+        """Starts an all_reduce."""
+        return self._start(self._reduction("all_reduce", f"{op}_reduce", op, dest, source))
+
+    def inscan(self, dest: np.ndarray, source: np.ndarray) -> None:
+        """Sums each element of `source` over the members up to this one, it included."""
+        self._run(self._reduction("inscan", "sum_inscan", SUM, dest, source))
+
+    def inscan_nb(self, dest: np.ndarray, source: np.ndarray) -> Request:
+        """Starts an inscan."""
+        return self._start(self._reduction("inscan", "sum_inscan", SUM, dest, source))
+
+    def exscan(self, dest: np.ndarray, source: np.ndarray) -> None:
+        """Sums each element of `source` over the members before this one."""
+        self._run(self._reduction("exscan", "sum_exscan", SUM, dest, source))
+
+    def exscan_nb(self, dest: np.ndarray, source: np.ndarray) -> Request:
+        """Starts an exscan."""
+        return self._start(self._reduction("exscan", "sum_exscan", SUM, dest, source))
+
+    def _broadcast(self, dest: np.ndarray, source: np.ndarray, root: int) -> _Plan:
+        to, at = _addresses("broadcast", dest, source)
+        _check_size("broadcast", dest, source.size, "as many as source")
+        if not 0 <= root < self.n_pes():
+            raise ValueError(
+                f"broadcast: argument root is {root}, but the members are 0 to {self.n_pes() - 1}"
+            )
+        arguments = (to, at, source.nbytes, root)
+        return _Plan("broadcast", "shmem_broadcastmem", "", "", arguments, (dest, source))
+
+    def _gather(self, call: str, dest: np.ndarray, source: np.ndarray) -> _Plan:
+        """Returns the plan of a collective that moves blocks of `source`."""
+        to, at = _addresses(call, dest, source)
+        nbytes, n = source.nbytes, self.n_pes()
+        if call == "fcollect":
+            _check_size(call, dest, n * source.size, f"{n} times those of source")
+        elif call == "alltoall":
+            _check_size(call, dest, source.size, "as many as source")
+            if source.size % n:
+                raise ValueError(f"{call}: {source.size} elements are not {n} equal blocks")
+            nbytes //= n
+        return _Plan(call, "shmem_<op>mem", "", call, (to, at, nbytes), (dest, source))
+
+    def _reduction(
+        self, call: str, routine: str, op: str, dest: np.ndarray, source: np.ndarray
+    ) -> _Plan:
+        to, at = _addresses(call, dest, source)
+        _check_size(call, dest, source.size, "as many as source")
+        if op not in KINDS:
+            raise ValueError(f"{call}: argument op is {op!r}, not one of {', '.join(KINDS)}")
+        c_name, _ = type_of(call, "source", source.dtype)
+        if source.dtype.kind not in KINDS[op]:
+            raise TypeError(f"{call}: there is no {op} of elements of {source.dtype}")
+        return _Plan(call, "shmem_<T>_<op>", c_name, routine, (to, at, source.size), (dest, source))
+
+    def _run(self, plan: _Plan) -> None:
+        function = library.family(plan.pattern, plan.c_name, plan.op)
+        _check_result(plan.call, function(self.handle, *plan.arguments))
+
+    def _start(self, plan: _Plan) -> Request:
+        pattern = plan.pattern.replace("shmem_", "shmemx_", 1) + "_nb"
+        function = library.family(pattern, plan.c_name, plan.op)
+        request = Request(plan.call, plan.arrays)
+        _check_result(plan.call, function(self.handle, *plan.arguments, byref(request._handle)))
+        return request
+
+
+def _addresses(call: str, dest: np.ndarray, source: np.ndarray) -> tuple[int, int]:
+    to = getattr(dest, "_address", None) or contiguous(call, "dest", dest)
+    at = getattr(source, "_address", None) or contiguous(call, "source", source)
+    if dest.dtype != source.dtype:
+        raise TypeError(
+            f"{call}: argument dest has elements of type {dest.dtype}, but source of {source.dtype}"
+        )
+    return to, at
+
+
+def _check_size(call: str, dest: np.ndarray, expected: int, meaning: str) -> None:
+    if dest.size != expected:
+        raise ValueError(
+            f"{call}: argument dest has {dest.size} elements, but needs {expected}, {meaning}"
+        )
+
+
+def _check_result(call: str, result: int) -> None:
+    if result:
+        raise ValueError(f"{call}: this PE is no member of the team, or the team was destroyed")

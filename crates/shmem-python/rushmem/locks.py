@@ -1,0 +1,48 @@
+"""Locks of the whole job."""
+
+from __future__ import annotations
+
+import time
+
+from .library import library
+from .memory import Block
+
+
+class Lock:
+    """A lock that one PE holds at a time; all PEs create it. Use it by `with`.
+
+    `acquire` without a timeout queues in the library, so PEs get the lock in the order of their
+    calls, and Ctrl-C is handled once it has the lock.
+    """
+
+    def __init__(self) -> None:
+        self._word = Block("Lock", 8)
+
+    def acquire(self, timeout: float | None = None) -> None:
+        """Takes the lock. Operations of its last holder are complete then.
+
+        Raises:
+            TimeoutError: other PEs have held it for `timeout` seconds.
+        """
+        if timeout is None:
+            library.shmem_set_lock(self._word.address)
+            return
+
+        end = time.monotonic() + timeout
+        pause = 0.0
+        while library.shmem_test_lock(self._word.address):
+            if time.monotonic() >= end:
+                raise TimeoutError(f"Lock.acquire: has waited {timeout} s")
+            time.sleep(pause)
+            pause = min(pause + 1e-5, 1e-3)
+
+    def release(self) -> None:
+        """Gives the lock back, which this PE holds, after its operations are complete."""
+        library.shmem_clear_lock(self._word.address)
+
+    def __enter__(self) -> Lock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()

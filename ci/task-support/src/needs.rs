@@ -156,6 +156,16 @@ pub const PYTEST: Need = need(
     "runs PEs as tests in Python",
     ["python3-pytest", "python3-pytest", "python3-pytest"],
 );
+/// NumPy, which brings this program.
+pub const NUMPY: Need = need(
+    "f2py",
+    "comes with NumPy, whose arrays Python programs share",
+    [
+        "python3-numpy",
+        "python3-numpy python3-numpy-f2py",
+        "python3-numpy",
+    ],
+);
 /// A container engine, with a container runtime.
 pub const PODMAN: Need = need(
     "podman",

@@ -141,7 +141,9 @@ fn make(
         made.push(archive::pack_dir(output, &name, &epoch)?);
     }
     if is_wanted(FileKind::Wheel) {
-        made.push(wheel::pack_prefix(&prefix, output, arch, &epoch)?);
+        made.push(wheel::pack_prefix(
+            workspace, &prefix, output, arch, &epoch,
+        )?);
     }
 
     let packages = Packages {

@@ -74,15 +74,37 @@ fn test_files(output: &Path, sums: &str) -> Result<()> {
     let environment = output.join("environment");
     process::run(
         Command::new("python3")
-            .args(["-m", "venv", "--clear"])
+            .args(["-m", "venv", "--clear", "--system-site-packages"])
             .arg(&environment),
     )?;
     let mut pip = Command::new(environment.join("bin/pip"));
-    process::run(pip.args(["install", "--quiet", "--no-index"]).arg(wheel))?;
+    process::run(
+        pip.args(["install", "--quiet", "--no-index", "--no-deps"])
+            .arg(wheel),
+    )?;
     compile_and_run(&environment, &source)?;
+    run_python(&environment)?;
 
     test_packages(output, &source)?;
     check_sources(&named("-source.tar.gz")?, &output.join("sources"))
+}
+
+/// Runs a Python program on two PEs by the wheel's package, if this machine has NumPy, which the
+/// package needs.
+fn run_python(environment: &Path) -> Result<()> {
+    let python = environment.join("bin/python");
+    if !process::succeeds(Command::new(&python).args(["-c", "import numpy"])) {
+        return Ok(());
+    }
+
+    let program = "import rushmem as rm; x = rm.array(1, 'i8'); x.on(0); print(rm.n_pes(), 'PEs')";
+    let limit = Duration::from_secs(60);
+    let mut rushmem = process::limited(limit, &python);
+    let printed = process::capture(rushmem.args(["-m", "rushmem", "-n", "2", "-c", program]))?;
+    if printed != "2 PEs\n2 PEs\n" {
+        bail!("the Python package printed {printed:?}");
+    }
+    Ok(())
 }
 
 /// Unpacks an archive into a directory, without the directory that is all that it contains.

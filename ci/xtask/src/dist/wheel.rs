@@ -1,6 +1,7 @@
 //! The prefix as a Python wheel: `pip install` copies its directories into those of the
 //! environment, so that `oshrun` and `oshcc` are on PATH, and packages that are built there find
-//! the library.
+//! the library. Beside the prefix it has the Python package, `crates/shmem-python`, which needs no
+//! compiler at the installation, so one wheel serves all Pythons.
 //!
 //! A wheel cannot contain links. Instead of a link to a library it has a linker script, instead of
 //! a link to a man page of a routine a page that includes the other one, and instead of other links
@@ -13,19 +14,48 @@ use anyhow::Result;
 use task_support::installation::copy_file;
 use task_support::process::run;
 
+use task_support::workspace::Workspace;
+
 use super::release::{self, GLIBC, VERSION, empty_dir, with_path};
 
+/// The description of the Python package, which has what pip asks for.
+const PYPROJECT: &str = include_str!("../../../../crates/shmem-python/pyproject.toml");
+
+/// The plugin of pytest that the Python package is.
+const ENTRY_POINTS: &str = "[pytest11]\nrushmem = rushmem.testing\n";
+
 /// Makes the wheel of a prefix in `output`. Returns its path.
-pub fn pack_prefix(prefix: &Path, output: &Path, arch: &str, epoch: &str) -> Result<PathBuf> {
+pub fn pack_prefix(
+    workspace: &Workspace,
+    prefix: &Path,
+    output: &Path,
+    arch: &str,
+    epoch: &str,
+) -> Result<PathBuf> {
     let tag = format!("py3-none-manylinux_{}_{arch}", GLIBC.replace('.', "_"));
     let work = output.join("wheel");
     empty_dir(&work)?;
     let dir = work.join("files");
     copy_dir(prefix, &dir.join(format!("rushmem-{VERSION}.data/data")))?;
 
+    let package = dir.join("rushmem");
+    with_path(std::fs::create_dir(&package), &package)?;
+    let sources = workspace.root.join("crates/shmem-python/rushmem");
+    for entry in with_path(sources.read_dir(), &sources)? {
+        let path = entry?.path();
+        // The other entries are what Python has compiled.
+        if path.is_file() {
+            copy_file(&path, &package.join(path.file_name().unwrap_or_default()))?;
+        }
+    }
+
     let info = dir.join(format!("rushmem-{VERSION}.dist-info"));
     with_path(std::fs::create_dir_all(&info), &info)?;
-    for (name, text) in [("METADATA", metadata()), ("WHEEL", wheel(&tag))] {
+    for (name, text) in [
+        ("METADATA", metadata()),
+        ("WHEEL", wheel(&tag)),
+        ("entry_points.txt", ENTRY_POINTS.to_owned()),
+    ] {
         let file = info.join(name);
         with_path(std::fs::write(&file, text), &file)?;
     }
@@ -80,16 +110,46 @@ fn metadata() -> String {
         "Metadata-Version: 2.1\n\
          Name: rushmem\n\
          Version: {VERSION}\n\
-         Summary: OpenSHMEM 1.6 runtime: library, compiler wrappers and launcher\n\
+         Summary: OpenSHMEM 1.6 runtime: library, compiler wrappers, launcher and Python package\n\
          License: MIT OR Apache-2.0\n\
-         Requires-Python: >=3.6\n\
+         Requires-Python: {}\n\
+         Requires-Dist: {}\n\
          Description-Content-Type: text/plain\n\
          \n\
-         Programs in C, C++ and Fortran, and Python programs through shmem4py, that access each other's memory. After\n\
-         the installation `oshcc` compiles and `oshrun -n 4 PROGRAM` runs them.\n"
+         Programs in C, C++, Fortran and Python that access each other's memory. After the installation `oshcc`\n\
+         compiles and `oshrun -n 4 PROGRAM` runs them; Python programs `import rushmem`, and\n\
+         `python -m rushmem -n 4 PROGRAM.py` runs them.\n",
+        field("requires-python = \""),
+        field("dependencies = [\"")
     )
+}
+
+/// Returns the text in the description of the package from `start` to the next quotation mark.
+fn field(start: &str) -> &'static str {
+    let (_, text) = PYPROJECT
+        .split_once(start)
+        .expect("a field of pyproject.toml");
+    text.split('"').next().unwrap_or_default()
 }
 
 fn wheel(tag: &str) -> String {
     format!("Wheel-Version: 1.0\nGenerator: xtask\nRoot-Is-Purelib: false\nTag: {tag}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pip_is_told_what_the_package_needs() {
+        let metadata = metadata();
+        assert!(
+            metadata.contains("\nRequires-Python: >=3.9\n"),
+            "{metadata}"
+        );
+        assert!(
+            metadata.contains("\nRequires-Dist: numpy>=1.24\n"),
+            "{metadata}"
+        );
+    }
 }

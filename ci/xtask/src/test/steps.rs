@@ -13,8 +13,8 @@ use anyhow::{Context, Result, bail};
 use task_support::installation::{self, Release, Toolchain};
 use task_support::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, Need, PKG_CONFIG, PODMAN, PYTEST, SLURM, SSH,
-    STRACE, UCX, VALGRIND,
+    HYDRA, IPROUTE, LIBFABRIC, MANDOC, MESON, MPIRUN, NUMPY, Need, PKG_CONFIG, PODMAN, PYTEST,
+    SLURM, SSH, STRACE, UCX, VALGRIND,
 };
 use task_support::workspace::{APART, Packages, TestProgram};
 use task_support::{needs, process};
@@ -73,6 +73,7 @@ const FOR_SOME: &[&Need] = &[
     &PKG_CONFIG,
     &MANDOC,
     &PYTEST,
+    &NUMPY,
 ];
 
 /// The further tools of `--providers`.

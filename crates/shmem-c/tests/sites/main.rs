@@ -20,6 +20,7 @@ testkit::test_modules! {
     launchers,
     local_memory,
     meetings,
+    python,
     recipes,
     refused,
     scale,

@@ -97,12 +97,10 @@ fn python() -> String {
     python
 }
 
-fn programs_of_page() -> Vec<&'static str> {
-    let mut programs = Vec::new();
-    for rest in PAGE.split("```python\n").skip(1) {
-        let (program, _) = rest.split_once("```").expect("the end of the block");
-        programs.push(program);
-    }
+/// Returns the programs of the page that import shmem4py.
+fn programs_of_page() -> Vec<String> {
+    let mut programs = blocks(PAGE, "python");
+    programs.retain(|program| program.contains("shmem4py"));
     programs
 }
 
@@ -131,7 +129,7 @@ fn its_calls_reach_the_library() {
 }
 
 fn the_program_of_the_page_runs() {
-    for outcome in outcomes("shmem4py_page.py", programs_of_page()[0]) {
+    for outcome in outcomes("shmem4py_page.py", &programs_of_page()[0]) {
         assert_eq!(outcome.code(), 0, "{outcome}");
         assert_eq!(outcome.stderr, "", "{outcome}");
     }
@@ -184,7 +182,7 @@ fn an_exception_ends_the_job() {
     }
 
     // The second program of the page sets a hook that ends the job at once.
-    let hooked = [programs_of_page()[1], RAISES].concat();
+    let hooked = [&programs_of_page()[1], RAISES].concat();
     for outcome in outcomes("shmem4py_hooked.py", &hooked) {
         assert_eq!(outcome.code(), 1, "{outcome}");
         assert_eq!(outcome.stdout, "", "{outcome}");

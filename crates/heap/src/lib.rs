@@ -7,18 +7,21 @@
 //!
 //! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`]
 //! maps the memory, [`statics`] moves the program's variables there, [`allocator`] allocates from
-//! the heap. This is the only crate that maps symmetric memory. It depends on neither transports
-//! nor launchers. It reads and writes symmetric memory only in the allocator, and to move or copy
-//! the static data.
+//! the heap, and [`pages`] maps pages of a block in place of pages of the program. This is the only
+//! crate that maps symmetric memory. It depends on neither transports nor launchers. It reads and
+//! writes symmetric memory only in the allocator, and to move or copy static data and pages of the
+//! program.
 
 pub mod allocator;
 mod error;
 pub mod huge_pages;
 mod hugetlb;
+mod kept_file;
 pub mod layout;
 mod mapping;
 pub mod node;
 mod numa;
+pub mod pages;
 mod published;
 mod reservation;
 pub mod statics;

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Operation};
 use crate::hugetlb::ReservedPages;
+use crate::kept_file::KeptFile;
 use crate::layout::{Layout, STATICS_OFFSET};
 use crate::mapping::{Mapping, omit_from_core_files};
 use crate::numa;
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::Resource;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -42,6 +43,7 @@ struct Mapped {
     _slices: Mapping,
     statics: Views,
     published: PublishedBytes,
+    file: KeptFile,
 }
 
 // SAFETY: it owns its mappings, which any thread may use and unmap.
@@ -139,6 +141,7 @@ impl NodeMemory {
                 _slices: range,
                 statics,
                 published,
+                file: KeptFile::new(memory).map_err(|e| Error::Refused(Operation::Looking, e))?,
             }),
             base,
             layout,
@@ -241,6 +244,11 @@ impl NodeMemory {
 
         let before = self.local as usize * self.layout.stride();
         Some((before + from_slice) as u64)
+    }
+
+    /// Returns the file that contains the slices; `None` if the program has closed its descriptor.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.mapped.file.descriptor()
     }
 
     /// Returns the number of PEs of the node.

@@ -3,13 +3,12 @@
 //! They are symmetric objects too (OpenSHMEM 1.6, §6), so peers must be able to access them like
 //! the heap, although the linker has chosen their addresses and the kernel has mapped them
 //! privately. `program` finds them in the program headers; `remap` maps shared memory in their
-//! place, a file that is a `kept_file`; `fork` gives child processes a `copy` of their own; `slots`
+//! place; `fork` gives child processes a `copy` of their own; `slots`
 //! assigns them their locations in the node's memory; `views` maps the static data of the node's
 //! other PEs. Variables of shared libraries are not symmetric.
 
 mod copy;
 mod fork;
-mod kept_file;
 mod program;
 mod remap;
 mod slots;

@@ -10,10 +10,16 @@ use std::path::Path;
 pub struct Mapping<'a> {
     /// The addresses.
     pub addresses: Range<usize>,
+    /// True if this process may read the memory.
+    pub is_readable: bool,
     /// True if this process may write to the memory.
     pub is_writable: bool,
+    /// True if this process may execute code there.
+    pub is_executable: bool,
     /// True if stores are visible to other processes that map the same memory.
     pub is_shared: bool,
+    /// True for the stack of the first thread.
+    pub is_first_stack: bool,
     /// The offset of the first byte in the mapped file.
     pub offset: u64,
     /// The path of the mapped file, if it has one. The kernel adds ` (deleted)` to that of a file
@@ -44,8 +50,11 @@ fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
 
     Some(Mapping {
         addresses: usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?,
+        is_readable: permissions.contains('r'),
         is_writable: permissions.contains('w'),
+        is_executable: permissions.contains('x'),
         is_shared: permissions.ends_with('s'),
+        is_first_stack: fields.last() == Some("[stack]"),
         offset: u64::from_str_radix(offset, 16).ok()?,
         path: path_start.map(|_| Path::new(OsStr::from_bytes(path))),
     })
@@ -64,15 +73,21 @@ mod tests {
         let mappings = parse(text).collect::<Vec<_>>();
         let of_file = Mapping {
             addresses: 0x1000..0x3000,
+            is_readable: true,
             is_writable: true,
+            is_executable: false,
             is_shared: true,
+            is_first_stack: false,
             offset: 0x2000,
             path: Some(Path::new("/a file (deleted)")),
         };
         let of_kernel = Mapping {
             addresses: 0x7f00_0000_0000..0x7f00_0000_1000,
+            is_readable: true,
             is_writable: false,
+            is_executable: true,
             is_shared: false,
+            is_first_stack: false,
             offset: 0,
             path: None,
         };
@@ -86,5 +101,8 @@ mod tests {
         let text = text();
         let stack = parse(&text).find(|mapping| mapping.addresses.contains(&address));
         assert!(stack.is_some_and(|stack| stack.is_writable && !stack.is_shared));
+
+        let first = parse(&text).filter(|mapping| mapping.is_first_stack);
+        assert_eq!(first.count(), 1);
     }
 }

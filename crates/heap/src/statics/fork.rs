@@ -7,8 +7,8 @@
 #![allow(unsafe_code)]
 
 use super::copy::{CopySource, StaticsCopy};
-use super::kept_file::KeptFile;
 use super::program::Statics;
+use crate::kept_file::KeptFile;
 use rushmem_system::signals::SignalMask;
 use rustix::io::Errno;
 use std::cell::Cell;

@@ -12,10 +12,10 @@
 #![allow(unsafe_code)]
 
 use super::fork;
-use super::kept_file::KeptFile;
 use super::program::{ProgramPart, Statics, page};
 use super::slots::StaticSlots;
 use crate::huge_pages::HUGE;
+use crate::kept_file::KeptFile;
 use crate::layout::STATICS_OFFSET;
 use rushmem_system::limits::getrlimit;
 use rushmem_system::maps;

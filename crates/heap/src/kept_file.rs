@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A file, and what shows that its descriptor still refers to it.
 #[derive(Debug)]
-pub(super) struct KeptFile {
+pub(crate) struct KeptFile {
     file: OwnedFd,
     identity: FileIdentity,
 }
@@ -20,14 +20,14 @@ struct FileIdentity {
 }
 
 impl KeptFile {
-    pub(super) fn new(file: OwnedFd) -> Result<KeptFile, Errno> {
+    pub(crate) fn new(file: OwnedFd) -> Result<KeptFile, Errno> {
         let identity = FileIdentity::of(&file)?;
         Ok(KeptFile { file, identity })
     }
 
     /// Returns the descriptor; `None` if the program has closed it, also if it is open again as
     /// that of another file.
-    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let now = FileIdentity::of(&self.file).ok()?;
         if now == self.identity {
             Some(self.file.as_fd())

@@ -1,14 +1,18 @@
 //! Memory that libfabric reads and writes, divided into cells of equal size. A block gives away
 //! only addresses; its owner knows which cells libfabric uses.
+//!
+//! A block has pages of its own: a NIC that has pinned them goes on to use them where the program
+//! registers a buffer beside them, whose pages the heap replaces.
 #![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ptr::null_mut;
 
 /// Cells that were zeroed when they were allocated.
 pub(crate) struct CellBlock {
     base: *mut u8,
-    layout: Layout,
+    nbytes: usize,
     /// The length of a cell in bytes is two to this power.
     shift: u32,
 }
@@ -24,21 +28,17 @@ impl CellBlock {
         // A power of two, so that a shift finds the cell of an address. At least 64, on which
         // atomic operations rely: they store three words in a cell.
         let cell = cell.next_power_of_two().max(64);
+        let nbytes = n * cell;
+        assert!(nbytes > 0, "cells that are not empty");
 
-        // The default alignment of the system's allocator. For a larger one, `alloc_zeroed` would
-        // write zeros and so touch all pages.
-        let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
-        assert!(layout.size() > 0, "cells that are not empty");
-
-        // SAFETY: the size of `layout` is not 0, as asserted above.
-        let base = unsafe { alloc_zeroed(layout) };
-        if base.is_null() {
-            handle_alloc_error(layout);
-        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice, which replaces none.
+        let mapped = unsafe { mmap_anonymous(null_mut(), nbytes, protection, MapFlags::PRIVATE) };
+        let base = mapped.expect("memory for cells").cast();
 
         CellBlock {
             base,
-            layout,
+            nbytes,
             shift: cell.ilog2(),
         }
     }
@@ -46,14 +46,14 @@ impl CellBlock {
     pub(crate) fn whole(&self) -> LocalBuf {
         LocalBuf {
             base: self.base,
-            nbytes: self.layout.size(),
+            nbytes: self.nbytes,
         }
     }
 
     #[inline]
     pub(crate) fn cell(&self, i: u32) -> LocalBuf {
         let offset = (i as usize) << self.shift;
-        debug_assert!(offset < self.layout.size(), "a cell of the block");
+        debug_assert!(offset < self.nbytes, "a cell of the block");
         LocalBuf {
             base: self.base.wrapping_add(offset),
             nbytes: 1 << self.shift,
@@ -64,7 +64,7 @@ impl CellBlock {
     #[inline]
     pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
         let offset = address.addr().checked_sub(self.base.addr())?;
-        if offset >= self.layout.size() {
+        if offset >= self.nbytes {
             return None;
         }
         Some((offset >> self.shift) as u32)
@@ -73,7 +73,8 @@ impl CellBlock {
 
 impl Drop for CellBlock {
     fn drop(&mut self) {
-        // SAFETY: `new` has allocated `base` with `layout`, and only this drop frees it.
-        unsafe { dealloc(self.base, self.layout) };
+        // SAFETY: `new` has mapped these bytes, and only this drop unmaps them.
+        let unmapped = unsafe { munmap(self.base.cast(), self.nbytes) };
+        debug_assert!(unmapped.is_ok(), "a mapping");
     }
 }

@@ -76,7 +76,8 @@ const IN_RUST: &str = "counts";
 const PACKAGES: [&str; 2] = [LIBRARY, "benches"];
 /// Maximum number of bytes of a small stripped Rust program, which contains the whole library. The
 /// explanations of hangs, the writer of traces and JSON take about 500,000 of them; the readers of
-/// symbol tables and debug information, with their demanglers and decompressors, take more.
+/// symbol tables and debug information, with their demanglers and decompressors, take more. The end
+/// of registered buffers, at the next init, is in every program.
 const LARGEST: u64 = 4_300_000;
 const PINNED: &str = "benches/counts.txt";
 /// The number of calls of which the average is taken: enough that what the first ones do more

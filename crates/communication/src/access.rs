@@ -32,6 +32,7 @@ use rushmem_pe::memory::accessible::LocalAccess;
 use rushmem_pe::memory::{address, checks, constants};
 pub use rushmem_transport::Completion;
 use rushmem_transport::{DestBuf, Get, LocalBuf, Put, RemoteAddr, SourceBuf, mem};
+use std::ptr::with_exposed_provenance;
 
 /// One access: the call, the context, the PE, and the symmetric argument.
 #[derive(Clone, Copy)]
@@ -109,6 +110,13 @@ pub unsafe fn put<C: Context, F: Form>(
     pe: c_int,
     call: Call,
 ) {
+    let dest = match in_heap(dest, nbytes, pe, address::mapped) {
+        Bytes::Mapped(to) => {
+            // SAFETY: `to` is mapped, and the caller promises that `source` is valid.
+            return unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) };
+        }
+        Bytes::At(dest) => dest,
+    };
     let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
 
     // Who reaches the bytes: the network, or this CPU while accesses are observed. If nobody does,
@@ -145,6 +153,13 @@ pub unsafe fn get<C: Context, F: Form>(
     pe: c_int,
     call: Call,
 ) {
+    let source = match in_heap(source, nbytes, pe, address::mapped_polled) {
+        Bytes::Mapped(from) => {
+            // SAFETY: `from` is mapped, and the caller promises that `dest` is valid.
+            return unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
+        }
+        Bytes::At(source) => source,
+    };
     let access = Access::of_bytes(call, ctx, Argument::Source, pe);
 
     let from = access.resolve(source, nbytes);
@@ -163,6 +178,33 @@ pub unsafe fn get<C: Context, F: Form>(
 
     // SAFETY: the caller's promise about `dest`.
     unsafe { access.issue_get(dest, from, nbytes, F::COMPLETION) }
+}
+
+/// Symmetric bytes that may be in a registered buffer of the program.
+enum Bytes {
+    /// They are in one, and this CPU reaches the copy on the PE here. Nobody observes the access.
+    Mapped(*mut u8),
+    /// This symmetric address names them.
+    At(usize),
+}
+
+/// Finds bytes in the heap if `addr` is in a registered buffer. `mapped` looks them up there, as
+/// the fast path of the access does, so that an access by the program's address of a buffer takes
+/// little longer.
+#[inline(always)]
+fn in_heap(
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+    mapped: impl Fn(*const u8, usize, c_int) -> Option<*mut u8>,
+) -> Bytes {
+    let Some(in_heap) = address::registered_on(addr, nbytes, pe) else {
+        return Bytes::At(addr);
+    };
+    match mapped(with_exposed_provenance(in_heap), nbytes, pe) {
+        Some(mapped) => Bytes::Mapped(mapped),
+        None => Bytes::At(in_heap),
+    }
 }
 
 impl Access {
@@ -236,6 +278,13 @@ impl Access {
             }
             _ => resolve_others(call, argument, addr, nbytes, pe, reach),
         }
+    }
+
+    /// Returns the symmetric address in the heap of bytes that are in a registered buffer;
+    /// otherwise their address.
+    #[inline(always)]
+    pub(super) fn in_heap(self, addr: usize, nbytes: usize) -> usize {
+        address::registered_on(addr, nbytes, self.pe).unwrap_or(addr)
     }
 
     #[inline(always)]

@@ -22,6 +22,10 @@ pub const _SHMEM_ALLTOALLS_SYNC_SIZE: c_int = 1;
 pub const SHMEMX_REQ_NULL: usize = 0;
 /// Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call.
 pub const SHMEMX_MALLOC_NO_BARRIER: c_long = 4;
+/// Rushmem: the header has shmemx_buffer_register.
+pub const SHMEMX_HAS_BUFFERS: c_int = 1;
+/// Rushmem: option of shmemx_buffer_register: the buffer never moves in the heap.
+pub const SHMEMX_BUFFER_PINNED: c_long = 1;
 /// NVSHMEM and rocSHMEM: flag of shmemx_init_attr: the attributes name the job by a unique id.
 pub const SHMEMX_INIT_WITH_UNIQUEID: c_int = 1;
 /// Rushmem: result of a wait with a limit: it is over.

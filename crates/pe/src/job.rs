@@ -11,7 +11,8 @@ pub mod members;
 pub mod mpi;
 
 use crate::call::{Call, fail};
-use crate::memory::address::{AddressMap, Images};
+use crate::memory::address::AddressMap;
+use crate::memory::images::Images;
 use crate::process::{inits, is_child};
 use crate::settings::Settings;
 use core::ffi::c_int;

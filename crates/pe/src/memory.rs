@@ -5,9 +5,11 @@
 pub mod accessible;
 pub mod address;
 pub mod areas;
+pub mod buffers;
 pub mod checks;
 pub mod constants;
 pub mod huge_pages;
+pub mod images;
 pub mod locked;
 pub mod range;
 pub mod shortage;

@@ -3,6 +3,7 @@
 //! in `exit`.
 
 pub mod amo;
+pub mod buffers;
 pub(crate) mod cray;
 pub mod ctx;
 pub mod heap;

@@ -22,6 +22,7 @@
 //! memory at any time.
 
 mod api;
+mod buffers;
 pub mod build;
 mod coll;
 mod diagnosis;
@@ -34,6 +35,7 @@ mod teams;
 #[cfg(test)]
 mod tests;
 
+pub use api::buffers::{register as register_buffer, unregister as unregister_buffer};
 pub use api::{amo, ctx, heap, limits, local, lock, requests, rma, signal, team, wait};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine, gather, nonblocking, private, reductions, step};

@@ -2,6 +2,7 @@
 //! area, and its requests. Exported calls that a test makes for one of several PEs find theirs by
 //! a [`Caller`]; others look up the PE of the process, or its job.
 
+use crate::buffers::Buffers;
 use crate::coll::requests::Requests;
 use crate::teams::active_set::kept::KeptTeams;
 use crate::teams::agreement::Slots;
@@ -28,6 +29,8 @@ pub struct OwnPe {
     /// A digest of the set and the root of this PE's last broadcast on an active set. Relaxed: if
     /// threads broadcast at once, another value only makes them wait for their receivers.
     pub(crate) last_broadcast: AtomicU64,
+    /// The buffers of the program that are registered.
+    pub(crate) buffers: Buffers,
     /// The number of successful searches for one word of a wait set.
     pub(crate) n_searches: AtomicUsize,
 }
@@ -43,6 +46,7 @@ impl OwnPe {
             kept: KeptTeams::default(),
             requests: Requests::new(links),
             last_broadcast: AtomicU64::new(0),
+            buffers: Buffers::new(links.job.memory),
             n_searches: AtomicUsize::new(0),
         }
     }

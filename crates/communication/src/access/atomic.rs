@@ -69,6 +69,7 @@ impl Access {
         condition: u64,
     ) -> u64 {
         self.require_aligned(dest, width);
+        let dest = self.in_heap(dest, width.nbytes());
         let word = self.resolve(dest, width.nbytes());
 
         // A test of a lock counts as a poll of the lock, not also of its word.
@@ -128,6 +129,7 @@ impl Access {
         condition: u64,
     ) {
         self.require_aligned(dest, width);
+        let dest = self.in_heap(dest, width.nbytes());
         let word = self.resolve(dest, width.nbytes());
 
         let mut observed = ObservedAccess::none();
@@ -172,6 +174,7 @@ impl Access {
     #[inline(never)]
     pub fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
         self.require_aligned(dest, width);
+        let dest = self.in_heap(dest, width.nbytes());
         let word = self.resolve(dest, width.nbytes());
 
         let mut observed = ObservedAccess::none();
@@ -242,6 +245,8 @@ impl Access {
         let access = Access::of_bytes(call, ctx, Argument::Dest, pe);
         let signaling = Access::of_signal(call, ctx, pe);
         signaling.require_aligned(sig_addr, AmoWidth::Eight);
+        let sig_addr = signaling.in_heap(sig_addr, AmoWidth::Eight.nbytes());
+        let dest = access.in_heap(dest, nbytes);
 
         // Observers count a put and its signal as one access of `nbytes` bytes.
         let mut observed = ObservedAccess::none();

@@ -46,7 +46,7 @@ impl Access {
         n: usize,
     ) {
         let blocks = Blocks {
-            remote: dest,
+            remote: self.in_heap(dest, span(dst, nbytes, n)),
             local: source.cast_mut(),
             remote_stride: dst,
             local_stride: sst,
@@ -74,7 +74,7 @@ impl Access {
         n: usize,
     ) {
         let blocks = Blocks {
-            remote: source,
+            remote: self.in_heap(source, span(sst, nbytes, n)),
             local: dest,
             remote_stride: sst,
             local_stride: dst,

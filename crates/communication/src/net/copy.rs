@@ -76,7 +76,7 @@ impl CopyBetweenPes for SymmetricRange {
                 mem::copy_bytes::<mem::AtomicLoads>(to, self.start(), self.nbytes())
             },
             // SAFETY: the source is memory of this process with that many bytes.
-            None => unsafe { put(endpoints, pe, dest.remote(0), self.start(), self.nbytes()) },
+            None => unsafe { put(endpoints, pe, dest.remote(pe), self.start(), self.nbytes()) },
         }
     }
 
@@ -96,7 +96,7 @@ impl CopyBetweenPes for SymmetricRange {
         }
 
         let get = Get {
-            remote: source.remote(0),
+            remote: source.remote(pe),
             // SAFETY: the destination is memory of this process with that many bytes, and the get
             // has written it on return.
             local: unsafe { DestBuf::new(self.start(), nbytes) },
@@ -127,7 +127,7 @@ impl CopyBetweenPes for SymmetricRange {
 
         observers::report_copy_to(pe.index(), self.nbytes());
         let put = Put {
-            remote: self.remote(0),
+            remote: self.remote(pe),
             // SAFETY: the source has an image, so it is symmetric memory, which stays mapped for
             // the life of the process.
             local: unsafe { SourceBuf::new(self.start(), self.nbytes()) },
@@ -158,7 +158,7 @@ impl CopyBetweenPes for SymmetricRange {
             observers::report_copy_from(pe.index(), nbytes);
             let to = into[i * nbytes..].as_mut_ptr().cast();
             let get = Get {
-                remote: self.remote(0),
+                remote: self.remote(pe),
                 // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
                 // above shows that it has room for them.
                 local: unsafe { DestBuf::new(to, nbytes) },
@@ -195,7 +195,7 @@ impl CopyBetweenPes for SymmetricRange {
             // element.
             Some(to) => unsafe { elements.copy_mapped(to, self.start()) },
             // SAFETY: the assertion shows that this range holds every element.
-            None => unsafe { elements.put(endpoints, pe, dest.remote(0), self.start()) },
+            None => unsafe { elements.put(endpoints, pe, dest.remote(pe), self.start()) },
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::observers;
 use rushmem_explain::writes::RING_BYTES;
 use rushmem_heap::NodeMemory;
 use rushmem_pe::digest::digest_of_text;
-use rushmem_pe::memory::address::{Deltas, Images};
 use rushmem_pe::memory::areas::{Areas, CounterPair};
+use rushmem_pe::memory::images::{Deltas, Images};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
     AmoOp, AmoRequest, Completion, Pe, Put, RemoteAddr, Segment, SignalOrder, SourceBuf, mem,
@@ -462,7 +462,7 @@ fn put_signal_remote(
     observers::report_copy_to(pe.index(), nbytes);
 
     let put = Put {
-        remote: dest.remote(0),
+        remote: dest.remote(pe),
         // SAFETY: the source is memory of this process with that many bytes, and the put has read
         // it on return.
         local: unsafe { SourceBuf::new(source.start(), nbytes) },

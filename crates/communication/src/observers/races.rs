@@ -8,10 +8,11 @@ use libloading::Library;
 use rushmem_explain::process::pid_namespace;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::Job;
+use rushmem_pe::memory::buffers::Buffer;
 use rushmem_pe::memory::{address, statics};
 use rushmem_race_interface::{
-    AccessOperation, CheckedAccess, CollectiveEvent, Detector, DetectorOpening, LIBRARY, Order,
-    SYMBOL, Text, VERSION,
+    AccessOperation, BufferPlace, CheckedAccess, CollectiveEvent, Detector, DetectorOpening,
+    LIBRARY, Order, SYMBOL, Text, VERSION,
 };
 use rushmem_transport::{Pe, Segment};
 use std::mem::ManuallyDrop;
@@ -67,7 +68,7 @@ pub(super) fn end(event: &Event) {
         Action::Fence => order(detector, event, Order::Fence),
         Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
         Action::PeQuiet => order(detector, event, Order::PeQuiet),
-        Action::Seen { has_surplus } => (detector.seen)(addr, has_surplus),
+        Action::Seen { has_surplus } => (detector.seen)(address::own_in_heap(addr, 1), has_surplus),
         Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
         Action::Block { is_allocated } => {
             let call = Text::new(event.call.name());
@@ -77,9 +78,22 @@ pub(super) fn end(event: &Event) {
     }
 }
 
+/// Shows the detector, if there is one, the registered buffers of this PE.
+pub fn show_buffers(buffers: &[Buffer]) {
+    let Some(detector) = detector() else { return };
+    let places = buffers.iter().map(|buffer| BufferPlace {
+        start: buffer.start,
+        nbytes: buffer.nbytes,
+        in_heap: buffer.in_heap,
+    });
+    let places = places.collect::<Vec<_>>();
+    (detector.buffers)(places.as_ptr(), places.len());
+}
+
 /// Reports that this PE, which has entered the collective `call`, may write `dest` of `pe`.
 pub(super) fn report_writes(detector: &Detector, call: Call, dest: ByteBlocks, pe: Pe) {
-    (detector.writes)(Text::new(call.name()), dest, pe.0);
+    let addr = address::on_pe(dest.addr, pe);
+    (detector.writes)(Text::new(call.name()), ByteBlocks { addr, ..dest }, pe.0);
 }
 
 fn order(detector: &Detector, event: &Event, order: Order) {
@@ -110,7 +124,10 @@ fn checked(event: &Event, access: AccessEvent) -> Option<CheckedAccess> {
         ctx: event.ctx.index() as u64,
         pe: u32::try_from(event.pe).ok()?,
         remote: event.remote,
-        local: event.local,
+        local: ByteBlocks {
+            addr: address::own_in_heap(event.local.addr, event.local.span()),
+            ..event.local
+        },
         signal: access.signal,
         counts: access.counts,
     })

@@ -8,6 +8,8 @@
 //! closed, so that every access takes the cold path and is observed there.
 #![allow(unsafe_code)]
 
+use crate::memory::buffers::RegisteredBuffers;
+use crate::memory::images::{Deltas, UNMAPPED};
 use crate::memory::statics;
 use core::ffi::c_int;
 use rushmem_transport::{Pe, RemoteAddr, Segment};
@@ -25,6 +27,8 @@ pub struct AddressMap {
     heap: OwnSegment,
     /// The static data, which may have holes that are not mapped.
     statics: OwnSegment,
+    /// The registered buffers, which accesses search last, off the fast path.
+    buffers: RegisteredBuffers,
 }
 
 /// A segment of this PE.
@@ -46,8 +50,6 @@ struct OwnSegment {
     polled_word_deltas: AtomicPtr<isize>,
 }
 
-/// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
-const UNMAPPED: isize = 1;
 /// The minimum size of a segment, and the size of a closed one, which begins at [`NOWHERE`]. It is
 /// larger than any word, so that an access to a word need not compare sizes.
 const MIN_BYTES: usize = 64;
@@ -125,6 +127,7 @@ impl AddressMap {
             n_pes: AtomicUsize::new(0),
             heap: OwnSegment::closed(),
             statics: OwnSegment::closed(),
+            buffers: RegisteredBuffers::new(),
         }
     }
 
@@ -144,6 +147,11 @@ impl AddressMap {
     #[inline]
     pub fn are_atomics_by_network(&self) -> bool {
         self.heap.word_deltas.load(Relaxed) != self.heap.deltas.load(Relaxed)
+    }
+
+    /// Returns the registered buffers.
+    pub fn buffers(&self) -> &RegisteredBuffers {
+        &self.buffers
     }
 
     /// Sets the bounds of the heap.
@@ -217,68 +225,6 @@ fn look_up(table: &AtomicPtr<isize>, pe: impl PeNumber) -> Option<isize> {
     // segment. Every table has `n_pes` entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe).read() };
     (delta != UNMAPPED).then_some(delta)
-}
-
-/// The deltas of all PEs for one segment.
-#[derive(Clone, Copy, Debug)]
-pub struct Deltas(&'static [isize]);
-
-impl Deltas {
-    /// Makes the table of these deltas; `None` for a PE whose memory is not mapped here.
-    pub fn table(deltas: impl Iterator<Item = Option<isize>>) -> Box<[isize]> {
-        deltas.map(|delta| delta.unwrap_or(UNMAPPED)).collect()
-    }
-
-    /// Returns the deltas of a [`table`](Deltas::table), which is never freed, so that a thread
-    /// that overlaps finalize reads valid memory.
-    pub fn of_table(table: &'static [isize]) -> Deltas {
-        Deltas(table)
-    }
-
-    /// Returns the delta of a PE; `None` if there is no such PE or it is not mapped.
-    #[inline]
-    pub fn of(self, pe: Pe) -> Option<isize> {
-        let delta = *self.0.get(pe.index())?;
-        (delta != UNMAPPED).then_some(delta)
-    }
-}
-
-/// Where the images of a segment of a PE are.
-#[derive(Debug)]
-pub struct Images {
-    /// The segment; `None` for the constants of the program, which are their own images.
-    pub(super) segment: Option<Segment>,
-    deltas: Deltas,
-}
-
-impl Images {
-    /// The images of constants.
-    pub(super) const OF_CONSTANTS: Images = Images {
-        segment: None,
-        deltas: Deltas(&[]),
-    };
-
-    /// Returns the images of a segment, which has these deltas.
-    pub fn new(segment: Segment, deltas: Deltas) -> Images {
-        Images {
-            segment: Some(segment),
-            deltas,
-        }
-    }
-
-    /// Returns the deltas of the segment.
-    pub fn deltas(&self) -> Deltas {
-        self.deltas
-    }
-
-    /// Returns the distance of the image on `pe`, if it is mapped here.
-    #[inline]
-    pub(super) fn delta(&self, pe: Pe) -> Option<isize> {
-        match self.segment {
-            Some(_) => self.deltas.of(pe),
-            None => Some(0),
-        }
-    }
 }
 
 /// Publishes the deltas of all PEs.
@@ -420,12 +366,69 @@ fn bytes<T>(
     Some(address.wrapping_byte_offset(delta).cast_mut())
 }
 
-/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it. Those of a
+/// registered buffer are in the heap.
 #[inline]
 pub fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    let addr = own_in_heap(addr, nbytes);
     OBSERVED
         .locate(addr, nbytes)
         .or_else(|| locate_unobserved(addr, nbytes))
+}
+
+/// Returns the address in the heap of bytes that are in a registered buffer of this PE; otherwise
+/// their address.
+#[inline]
+pub fn own_in_heap(addr: usize, nbytes: usize) -> usize {
+    if MAP.buffers.are_any() {
+        own_among_buffers(addr, nbytes)
+    } else {
+        addr
+    }
+}
+
+#[cold]
+fn own_among_buffers(addr: usize, nbytes: usize) -> usize {
+    match MAP.buffers.find(addr, nbytes) {
+        Some(buffer) => buffer.in_heap + (addr - buffer.start),
+        None => addr,
+    }
+}
+
+/// Returns the symmetric address of bytes on `pe` which are at `addr` here, an address in the heap
+/// or in the static data: of those of a registered buffer, that of their place on `pe`.
+pub fn on_pe(addr: usize, pe: Pe) -> usize {
+    if !MAP.buffers.are_any() {
+        return addr;
+    }
+    match MAP.buffers.find_in_heap(addr) {
+        Some(buffer) => addr.wrapping_add_signed(buffer.images.shift(pe)),
+        None => addr,
+    }
+}
+
+/// Returns a number of a symmetric place that is the same on all PEs, and its segment. For a
+/// registered buffer it is no offset.
+pub fn place_on_all_pes(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    match MAP.buffers.find(addr, nbytes) {
+        Some(buffer) if !buffer.is_same_on_all() => {
+            Some((Segment::Heap, buffer.place_on_all_pes(addr)))
+        }
+        _ => locate(addr, nbytes),
+    }
+}
+
+/// Returns the symmetric address in the heap that names on `pe` the bytes of a registered buffer
+/// which `addr` names here; `None` if they are in no buffer.
+#[inline(always)]
+pub fn registered_on(addr: usize, nbytes: usize, pe: c_int) -> Option<usize> {
+    if !MAP.buffers.are_any() {
+        return None;
+    }
+    let buffer = MAP.buffers.find(addr, nbytes)?;
+    // A number that is no PE is refused where the address is used.
+    let shift = buffer.images.shift(Pe(pe as u32));
+    Some((buffer.in_heap + (addr - buffer.start)).wrapping_add_signed(shift))
 }
 
 /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it; `None` while
@@ -451,6 +454,7 @@ pub(super) fn observed_segment(addr: usize) -> Option<Segment> {
 /// Unlike [`mapped`], this works while accesses are observed, too.
 #[inline(always)]
 pub fn reachable(addr: usize, nbytes: usize, pe: c_int) -> Option<*mut u8> {
+    let addr = registered_on(addr, nbytes, pe).unwrap_or(addr);
     let (segment, _) = locate(addr, nbytes)?;
     let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
     Some(here.wrapping_byte_offset(delta(segment, pe)?))

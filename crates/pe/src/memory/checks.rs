@@ -124,6 +124,16 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
         );
     }
 
+    if let Some(buffer) = job.map.buffers().find(addr, 1) {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the registered buffer of {} bytes at {:#x}; \
+             check the count",
+            buffer.nbytes,
+            buffer.start
+        );
+    }
+
     let first = statics::own().start();
     let static_bytes = statics::own().nbytes();
     if statics::own().contains(addr.wrapping_sub(first), 1) {
@@ -315,7 +325,9 @@ fn find_object(
         fail!(call, "argument {argument}: {TOO_MANY_ELEMENTS}");
     }
 
+    let registered = held_by_buffer(job, addr, nbytes);
     let held = match segment {
+        Segment::Heap if registered.is_some() => registered,
         Segment::Heap => job.allocator().as_ref().map(|allocator| {
             allocator
                 .holding(addr, nbytes)
@@ -340,6 +352,29 @@ fn find_object(
         newer.set(object);
     }
     true
+}
+
+/// Returns the addresses in the heap of the registered buffer that contains the byte there at
+/// `addr`, and is at the same offset on all PEs; otherwise the block around it is the object. The
+/// error completes a sentence as that of [`statics::variable_holding`].
+fn held_by_buffer(job: &Job, addr: usize, nbytes: usize) -> Option<Result<Range<usize>, String>> {
+    let buffers = job.map.buffers();
+    if !buffers.are_any() {
+        return None;
+    }
+    let buffer = buffers
+        .find_in_heap(addr)
+        .filter(|buffer| buffer.is_same_on_all())?;
+    let end = buffer.in_heap + buffer.nbytes;
+    if nbytes <= end - addr {
+        return Some(Ok(buffer.in_heap..end));
+    }
+    Some(Err(format!(
+        "reach {} bytes past the end of the registered buffer of {} bytes ({:#x} in the program)",
+        nbytes - (end - addr),
+        buffer.nbytes,
+        buffer.start
+    )))
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if the guard of any block was overwritten.

@@ -8,10 +8,11 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::job::Job;
-use crate::memory::address::Images;
+use crate::job::{Job, caller};
+use crate::memory::buffers::NUMBER;
+use crate::memory::images::Images;
 use crate::memory::{checks, constants, statics};
-use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
+use rushmem_transport::{Pe, RemoteAddr, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
@@ -25,15 +26,17 @@ pub const SCRATCH: usize = 8 << 10;
 pub struct SymmetricRange {
     /// Where its images on other PEs are; `None` for private memory, or an image on another PE.
     images: Option<&'static Images>,
-    /// Bytes from the segment's start, or for a constant from the program's load address. Has no
-    /// meaning for private memory.
+    /// Bytes from the segment's start, or for a constant from the program's load address; in a
+    /// registered buffer that is at different offsets of the heaps, its
+    /// [`place_on_all_pes`](crate::memory::buffers::Buffer::place_on_all_pes). Has no meaning for
+    /// private memory.
     offset: usize,
     start: *mut u8,
     nbytes: usize,
 }
 
 /// A constant of the program is its own image: it is equal on all PEs. So is a range of no bytes.
-static OF_CONSTANTS: Images = Images::OF_CONSTANTS;
+static OF_CONSTANTS: Images = Images::of_constants();
 
 impl SymmetricRange {
     /// A range of no bytes.
@@ -151,8 +154,9 @@ impl SymmetricRange {
         start < other_start + other.nbytes && other_start < start + self.nbytes
     }
 
-    /// Returns the distance in bytes from the start of its segment to the range, the same on every
-    /// PE. Has no meaning for private memory.
+    /// Returns the distance in bytes from the start of its segment to the range, or for a
+    /// registered buffer a number that no other place has; the same on every PE. Has no meaning for
+    /// private memory.
     #[inline]
     pub fn offset(self) -> usize {
         self.offset
@@ -238,21 +242,21 @@ impl SymmetricRange {
             .map(|delta| self.start.wrapping_offset(delta))
     }
 
-    /// Returns the location of the byte at `index` for a transport, the same on every PE.
+    /// Returns the location of the first byte on `pe` for a transport.
     ///
     /// # Panics
     /// If the range has no segment.
     #[inline]
-    pub fn remote(self, index: usize) -> RemoteAddr {
+    pub fn remote(self, pe: Pe) -> RemoteAddr {
+        let images = self.images.expect("a range without an image elsewhere");
+        let offset = match images.offset_on(pe) {
+            Some(start) => start + self.offset % (1 << NUMBER),
+            None => self.offset,
+        };
         RemoteAddr {
-            segment: self.segment(),
-            offset: (self.offset + index) as u64,
+            segment: images.segment.expect("constants are on every PE"),
+            offset: offset as u64,
         }
-    }
-
-    fn segment(self) -> Segment {
-        let segment = self.images.and_then(|images| images.segment);
-        segment.expect("a range without an image elsewhere")
     }
 }
 
@@ -266,6 +270,7 @@ pub fn symmetric(
     nbytes: usize,
 ) -> SymmetricRange {
     located(job, address, nbytes)
+        .or_else(|| registered(job, call, address, nbytes))
         .unwrap_or_else(|| require_symmetric(job, call, argument, address, nbytes))
 }
 
@@ -278,6 +283,7 @@ pub fn symmetric_source(
     nbytes: usize,
 ) -> SymmetricRange {
     located(job, address, nbytes)
+        .or_else(|| registered(job, call, address, nbytes))
         .or_else(|| constant(job, address, nbytes))
         .unwrap_or_else(|| require_symmetric(job, call, "source", address, nbytes))
 }
@@ -292,6 +298,25 @@ fn located(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRang
     let (segment, offset) = job.map.locate(address.addr(), nbytes)?;
     // SAFETY: the bytes were just located in the segment.
     Some(unsafe { SymmetricRange::new(job.images(segment), offset, address.cast_mut(), nbytes) })
+}
+
+/// Returns the range of these bytes, in the heap, if they are in a registered buffer.
+#[cold]
+fn registered(job: &Job, call: Call, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
+    let buffer = job.map.buffers().find(address.addr(), nbytes)?;
+    caller::check(call, job);
+
+    let in_heap = buffer.in_heap + (address.addr() - buffer.start);
+    Some(SymmetricRange {
+        images: Some(buffer.images),
+        offset: if buffer.is_same_on_all() {
+            in_heap - job.memory.heap().addr()
+        } else {
+            buffer.place_on_all_pes(address.addr())
+        },
+        start: std::ptr::with_exposed_provenance_mut(in_heap),
+        nbytes,
+    })
 }
 
 /// Returns the range of these bytes if they are constants of the program.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 pub fn of_word(job: &Job, address: *const u8, nbytes: usize) -> SymmetricLocation {
     let mut location = of_bytes(address.addr(), nbytes);
     if let SymmetricLocation::Heap { block, .. } = &mut location {
-        *block = block_around(job, address);
+        *block = block_around(job, address::own_in_heap(address.addr(), nbytes));
     }
     location
 }
@@ -29,7 +29,7 @@ pub fn of_word(job: &Job, address: *const u8, nbytes: usize) -> SymmetricLocatio
 pub fn in_node_memory(job: &Job, address: *const u8, nbytes: usize) -> Option<u64> {
     let (segment, offset) = address::locate(address.addr(), nbytes)?;
     if segment == Segment::Heap {
-        return job.memory.offset(address);
+        return job.memory.offset(job.memory.heap().wrapping_add(offset));
     }
     let start = statics::remapped()?.in_node_memory?;
     Some(start + offset as u64)
@@ -73,9 +73,9 @@ pub fn in_trace(address: usize) -> u64 {
 
 /// Returns the block around an address in the heap; `None` if there is no block, or while another
 /// thread uses the allocator.
-fn block_around(job: &Job, address: *const u8) -> Option<HeapBlock> {
+fn block_around(job: &Job, address: usize) -> Option<HeapBlock> {
     let allocator = job.allocator.try_lock().ok()?;
-    let block = allocator.as_ref()?.block_around(address.addr())?;
+    let block = allocator.as_ref()?.block_around(address)?;
     Some(HeapBlock {
         offset: block.start as u64,
         nbytes: block.len() as u64,

@@ -6,9 +6,10 @@ use crate::access::ShadowKind;
 use crate::areas::{ShadowPlace, ShadowSegment, SharedAreas};
 use crate::known;
 use crate::shadow::{PAGE, Page, Shadow, word_mask};
+use rushmem_race_interface::BufferPlace;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A symmetric segment of this PE.
 pub struct OwnSegment {
@@ -38,6 +39,56 @@ static RANGES: [WatchedRange; 4] = [const {
         nbytes: AtomicUsize::new(0),
     }
 }; 4];
+
+/// The range from the first to the last registered buffer of the program; empty if there is none.
+static AROUND_BUFFERS: WatchedRange = WatchedRange {
+    start: AtomicUsize::new(0),
+    nbytes: AtomicUsize::new(0),
+};
+
+/// The registered buffers, by ascending addresses.
+static BUFFERS: RwLock<Vec<BufferPlace>> = RwLock::new(Vec::new());
+
+/// Sets the registered buffers of this PE.
+pub fn set_buffers(mut buffers: Vec<BufferPlace>) {
+    buffers.sort_unstable_by_key(|buffer| buffer.start);
+    let start = buffers.first().map_or(0, |buffer| buffer.start);
+    let end = buffers
+        .last()
+        .map_or(0, |buffer| buffer.start + buffer.nbytes);
+    *BUFFERS.write().unwrap_or_else(PoisonError::into_inner) = buffers;
+
+    // Relaxed: no thread uses a buffer while it is registered or ends to be.
+    AROUND_BUFFERS.start.store(start, Relaxed);
+    AROUND_BUFFERS.nbytes.store(end - start, Relaxed);
+}
+
+/// Returns the address in the heap of a byte of a registered buffer; other addresses as they are.
+#[inline(always)]
+pub fn in_heap(addr: usize) -> usize {
+    let distance = addr.wrapping_sub(AROUND_BUFFERS.start.load(Relaxed));
+    if distance < AROUND_BUFFERS.nbytes.load(Relaxed) {
+        in_heap_of_buffer(addr)
+    } else {
+        addr
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn in_heap_of_buffer(addr: usize) -> usize {
+    // A signal handler may have interrupted a change, for which it cannot wait.
+    let Ok(buffers) = BUFFERS.try_read() else {
+        return addr;
+    };
+    let n = buffers.partition_point(|buffer| buffer.start <= addr);
+    match buffers[..n].last() {
+        Some(buffer) if addr - buffer.start < buffer.nbytes => {
+            buffer.in_heap + (addr - buffer.start)
+        }
+        _ => addr,
+    }
+}
 
 /// Ranges of symmetric memory: the two segments of this PE, and the ranges from the first to the
 /// last one of those of other PEs that are mapped.

@@ -9,7 +9,7 @@ use core::ffi::c_int;
 /// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface. The runtime uses no library of another version.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The file name by which the runtime opens the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
@@ -46,8 +46,23 @@ pub struct Detector {
     pub lock: extern "C" fn(addr: usize, is_taken: bool),
     /// A block of the heap is allocated, or freed.
     pub block: extern "C" fn(call: Text, addr: usize, nbytes: usize, is_allocated: bool),
+    /// The buffers of the program that are registered now: `n` of them, which are valid during the
+    /// call.
+    pub buffers: extern "C" fn(first: *const BufferPlace, n: usize),
     /// The library is finalized. The last PE that calls this prints how much was checked.
     pub close: extern "C" fn(),
+}
+
+/// A registered buffer of the calling PE, and where it is in the heap.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferPlace {
+    /// The address of the first byte, which the program uses.
+    pub start: usize,
+    /// The number of bytes.
+    pub nbytes: usize,
+    /// The address of the first byte in the heap of the calling PE.
+    pub in_heap: usize,
 }
 
 /// A string of the runtime that lives as long as the process.

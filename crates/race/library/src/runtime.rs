@@ -5,10 +5,12 @@
 
 use core::ffi::{c_int, c_void};
 use rushmem_race::areas::{SegmentSizes, SharedAreas};
+use rushmem_race::own_memory;
 use rushmem_race::process::{self, ProcessDetector, active};
 use rushmem_race::shared;
 use rushmem_race_interface::{
-    ByteBlocks, CheckedAccess, CollectiveEvent, Detector, DetectorOpening, Order, Text, VERSION,
+    BufferPlace, ByteBlocks, CheckedAccess, CollectiveEvent, Detector, DetectorOpening, Order,
+    Text, VERSION,
 };
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,6 +31,7 @@ pub static rushmem_race_detector: Detector = Detector {
     writes,
     lock,
     block,
+    buffers,
     close,
 };
 
@@ -134,6 +137,15 @@ extern "C" fn block(call: Text, addr: usize, nbytes: usize, is_allocated: bool) 
     } else {
         process.free_block(call.get(), addr, nbytes);
     }
+}
+
+extern "C" fn buffers(first: *const BufferPlace, n: usize) {
+    if n == 0 {
+        return own_memory::set_buffers(Vec::new());
+    }
+    // SAFETY: the runtime passes an array of `n` buffers, which is valid during the call.
+    let buffers = unsafe { std::slice::from_raw_parts(first, n) };
+    own_memory::set_buffers(buffers.to_vec());
 }
 
 extern "C" fn close() {

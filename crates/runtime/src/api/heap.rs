@@ -16,7 +16,7 @@ use crate::coll::heap_change::HeapChange;
 use crate::coll::same_collective::CheckedArgument;
 use crate::own_pe::{self, OwnPe};
 use core::ffi::{c_long, c_void};
-use rushmem_communication::links::{self, Links};
+use rushmem_communication::links::Links;
 use rushmem_communication::observers::{self, Action, Event};
 use rushmem_heap::{AddressKind, Allocator, Misplaced, Unusable};
 use rushmem_pe::call::{Call, fail};
@@ -68,7 +68,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, hints: c_long) -> *mut 
 
     mpi::warn_if_awaited(job);
     let has_barrier = hints & SHMEMX_MALLOC_NO_BARRIER == 0;
-    let request = Request {
+    let request = AllocationRequest {
         nbytes,
         alignment,
         for_amos: hints & SHMEM_MALLOC_ATOMICS_REMOTE != 0,
@@ -96,7 +96,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     // If the product overflows, no heap has room for it.
     let all = count.saturating_mul(nbytes);
     let arguments = [("count", count as u64), ("size", nbytes as u64)];
-    let request = Request {
+    let request = AllocationRequest {
         nbytes: all,
         alignment: ALIGNMENT,
         for_amos: false,
@@ -108,7 +108,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
 /// Allocates `nbytes` zero bytes, aligned to a power of two; returns null without a barrier for 0
 /// bytes. Does not reclaim: the caller has done so, or need not.
 pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
-    let request = Request {
+    let request = AllocationRequest {
         nbytes,
         alignment,
         for_amos: false,
@@ -119,7 +119,7 @@ pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 
 /// Allocates zero bytes for a call with these `arguments`, in which all PEs must agree: with
 /// `SHMEM_CHECK`, ends the job with an error if they do not.
-fn zeroed_as(call: Call, request: Request, arguments: &[CheckedArgument]) -> *mut c_void {
+fn zeroed_as(call: Call, request: AllocationRequest, arguments: &[CheckedArgument]) -> *mut c_void {
     let pe = own_pe::require(call);
     let nbytes = request.nbytes;
     if nbytes == 0 {
@@ -154,7 +154,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         return null_mut();
     }
 
-    let offset = checked_offset(call, job, ptr);
+    let offset = checked_offset(pe, call, ptr);
     let change = HeapChange::Reallocate(nbytes as u64);
     let arguments = [("size", nbytes as u64), ("ptr at", offset)];
     heap_barrier(call, change, &arguments);
@@ -197,19 +197,18 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
 /// # Safety
 /// No PE uses the block any more.
 pub unsafe fn free(call: Call, ptr: *mut c_void) {
-    let links = links::require(call);
-    let job = &links.job;
+    let pe = own_pe::require(call);
     if ptr.is_null() {
         return;
     }
 
-    let offset = checked_offset(call, job, ptr);
+    let offset = checked_offset(pe, call, ptr);
     heap_barrier(call, HeapChange::Free(offset), &[("ptr at", offset)]);
-    free_block(call, links, ptr);
+    free_block(call, pe.links, ptr);
 }
 
 /// Frees a block that no PE uses any more. Returns its size in bytes.
-fn free_block(call: Call, links: &Links, ptr: *mut c_void) -> usize {
+pub(super) fn free_block(call: Call, links: &Links, ptr: *mut c_void) -> usize {
     let job = &links.job;
     require_intact(call, links, ptr);
 
@@ -251,20 +250,24 @@ pub fn info(call: Call) -> HeapInfo {
 
 /// What an allocation asks for.
 #[derive(Clone, Copy)]
-struct Request {
-    nbytes: usize,
-    alignment: usize,
+pub(super) struct AllocationRequest {
+    pub(super) nbytes: usize,
+    pub(super) alignment: usize,
     /// True if the block is for remote atomic operations.
-    for_amos: bool,
+    pub(super) for_amos: bool,
     /// True if blocks that all PEs have released are freed where there is no room. PEs then wait
     /// for each other.
-    reclaims: bool,
+    pub(super) reclaims: bool,
 }
 
 /// Allocates a block of the heap, if there is room.
-fn allocate_block(call: Call, pe: &'static OwnPe, request: Request) -> Option<*mut u8> {
+pub(super) fn allocate_block(
+    call: Call,
+    pe: &'static OwnPe,
+    request: AllocationRequest,
+) -> Option<*mut u8> {
     let job = pe.job();
-    let Request {
+    let AllocationRequest {
         nbytes,
         alignment,
         for_amos,
@@ -331,18 +334,36 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
 }
 
 /// Returns the offset of a block, which must be the same on all PEs. Ends the job with an error if
-/// the address is not in the heap, or this PE has released the block.
-fn checked_offset(call: Call, job: &Job, ptr: *const c_void) -> u64 {
-    if !is_in_heap(ptr) {
+/// the address is not in the heap, or if the block is a registered buffer's, or one that this PE
+/// has released.
+fn checked_offset(pe: &OwnPe, call: Call, ptr: *const c_void) -> u64 {
+    let job = pe.job();
+    if !is_in_heap(job, ptr) {
         fail_not_a_block(call, job, ptr);
     }
+    require_no_buffer(pe, call, ptr);
     let unreleased = with_allocator(job, |allocator| allocator.require_unreleased(ptr.cast()));
     unreleased.unwrap_or_else(|why| fail_unusable(call, job, ptr, why));
     offset(call, ptr)
 }
 
-fn is_in_heap(ptr: *const c_void) -> bool {
-    matches!(address::locate(ptr.addr(), 1), Some((Segment::Heap, _)))
+/// Ends the job with an error if the address is in the block of a registered buffer.
+fn require_no_buffer(pe: &OwnPe, call: Call, ptr: *const c_void) {
+    let block = with_allocator(pe.job(), |allocator| allocator.block_around(ptr.addr()));
+    if let Some(block) = block
+        && pe.buffers.have_block(block.start)
+    {
+        fail!(
+            call,
+            "argument ptr: {ptr:p} is in the block of a registered buffer; end its registration by \
+             shmemx_buffer_unregister, to which the program's own address is passed"
+        );
+    }
+}
+
+fn is_in_heap(job: &Job, ptr: *const c_void) -> bool {
+    let heap = job.memory.heap().addr();
+    ptr.addr().wrapping_sub(heap) < job.memory.layout().heap_bytes()
 }
 
 /// With `SHMEM_CHECK`, ends the job with an error if the guard of a block was overwritten, or if
@@ -386,7 +407,7 @@ pub enum NotABlock {
 /// If it is not.
 pub fn check_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     let job = job::require(call);
-    if !is_in_heap(ptr) {
+    if !is_in_heap(job, ptr) {
         return Err(NotABlock::Outside);
     }
     match with_allocator(job, |allocator| allocator.kind(ptr.cast())) {
@@ -443,12 +464,11 @@ fn fail_unusable(call: Call, job: &Job, ptr: *const c_void, why: Unusable) -> ! 
 }
 
 fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
-    if !is_in_heap(ptr) {
-        let location = address::locate(ptr.addr(), 1);
-        let what = if matches!(location, Some((Segment::Static, _))) {
-            "is static data of the program"
-        } else {
-            "is not in the symmetric heap"
+    if !is_in_heap(job, ptr) {
+        let what = match address::locate(ptr.addr(), 1) {
+            Some((Segment::Static, _)) => "is static data of the program",
+            Some((Segment::Heap, _)) => "is in a registered buffer of the program's own memory",
+            _ => "is not in the symmetric heap",
         };
         fail!(
             call,

@@ -40,7 +40,7 @@ use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::job::{Job, caller};
-use rushmem_pe::memory::{checks, range, symmetric_location};
+use rushmem_pe::memory::{address, checks, range, symmetric_location};
 use rushmem_transport::Pe;
 pub(crate) use word::RemoteWord;
 
@@ -85,8 +85,10 @@ impl<T: LockWord> LockHandle<T> {
         self.pe.job()
     }
 
+    /// Returns the address by which the threads of this PE know the lock: a word of a registered
+    /// buffer has two.
     fn address(&self) -> usize {
-        self.word.addr()
+        address::own_in_heap(self.word.addr(), size_of::<T>())
     }
 
     /// Requests the use of this PE's node. If another thread uses the node and `wait` is set, waits
@@ -175,7 +177,12 @@ impl<T: LockWord> LockHandle<T> {
     /// Shows observers that the lock was taken or released.
     fn report_held(&self, is_taken: bool) {
         let event = Event::new(self.call, Action::LockHeld(is_taken));
-        observers::report(|| event.with_bytes(self.word, size_of::<T>()));
+        observers::report(|| {
+            // In a registered buffer, all PEs show the place on the home PE.
+            let addr = self.word.addr();
+            let shown = address::registered_on(addr, size_of::<T>(), self.home).unwrap_or(addr);
+            event.with_bytes(std::ptr::without_provenance::<T>(shown), size_of::<T>())
+        });
     }
 
     /// Leaves the queue if this PE is the last one. Returns true if it has left.

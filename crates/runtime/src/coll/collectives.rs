@@ -68,6 +68,7 @@ fn barrier_with(
     let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, pe.teams.world());
     if job.settings.checks() {
         checks::require_guards(call, job, checks::GUARDS_PER_BARRIER);
+        pe.buffers.check(call, job);
         entry.require_same(arguments);
     }
 

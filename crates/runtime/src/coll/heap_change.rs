@@ -15,10 +15,12 @@ pub(crate) enum HeapChange {
     /// The blocks that all PEs have released are freed: by a call for that, if the number is 0, or
     /// because there is no room for this many bytes.
     Reclaim(u64),
+    /// A buffer of this many bytes is registered; with 0, the registration of one ends.
+    Register(u64),
 }
 
-/// The number of the bits of a word for the size or offset. Two more have the kind.
-const VALUE_BITS: u32 = COMPARED_BITS - 2;
+/// The number of the bits of a word for the size or offset. Three more have the kind.
+const VALUE_BITS: u32 = COMPARED_BITS - 3;
 /// Maximum size or offset in a word. No heap has room for more bytes.
 const MAX: u64 = (1 << VALUE_BITS) - 1;
 
@@ -30,6 +32,7 @@ impl HeapChange {
             HeapChange::Free(offset) => (1, offset),
             HeapChange::Reallocate(nbytes) => (2, nbytes),
             HeapChange::Reclaim(wanted) => (3, wanted),
+            HeapChange::Register(nbytes) => (4, nbytes),
         };
         kind << VALUE_BITS | value.min(MAX)
     }
@@ -41,7 +44,8 @@ impl HeapChange {
             0 => HeapChange::Allocate(value),
             1 => HeapChange::Free(value),
             2 => HeapChange::Reallocate(value),
-            _ => HeapChange::Reclaim(value),
+            3 => HeapChange::Reclaim(value),
+            _ => HeapChange::Register(value),
         }
     }
 }
@@ -55,6 +59,8 @@ impl fmt::Display for HeapChange {
             HeapChange::Reallocate(nbytes) => write!(f, "reallocates a block to {nbytes} bytes"),
             HeapChange::Reclaim(0) => f.write_str("reclaims the released blocks"),
             HeapChange::Reclaim(wanted) => write!(f, "has no room for {wanted} bytes"),
+            HeapChange::Register(0) => f.write_str("ends the registration of a buffer"),
+            HeapChange::Register(nbytes) => write!(f, "registers a buffer of {nbytes} bytes"),
         }
     }
 }
@@ -69,6 +75,7 @@ mod tests {
             HeapChange::Allocate(64),
             HeapChange::Free(64),
             HeapChange::Reallocate(64),
+            HeapChange::Register(64),
             HeapChange::Free(16),
             HeapChange::Allocate(MAX),
             HeapChange::Reclaim(64),
@@ -78,7 +85,7 @@ mod tests {
         }
         let texts = changes.map(|change| change.to_string());
         assert_eq!(texts[0], "allocates 64 bytes");
-        assert_eq!(texts[3], "frees the block at heap offset 0x10");
+        assert_eq!(texts[4], "frees the block at heap offset 0x10");
 
         // A negative size is none of another kind.
         let negative = HeapChange::Allocate(u64::MAX).word();

@@ -85,6 +85,7 @@ fn close(pe: &'static OwnPe, call: Call) {
     }
     pe.kept.clear();
     pe.teams.clear(&pe.slots);
+    pe.buffers.close(job);
     address::close();
     *job.allocator() = None;
     checks::forget_blocks();

@@ -116,5 +116,5 @@ fn start(
         };
         joined.connect(call, providers)
     })?;
-    Ok(connected.observe(call).open().meet(call))
+    Ok(connected.observe(call).open(call).meet(call))
 }

@@ -11,7 +11,7 @@ use rushmem_communication::observers::{self, Observer, writes};
 use rushmem_communication::status;
 use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
-use rushmem_pe::call::{Call, call, thread};
+use rushmem_pe::call::{Call, call, fail, thread};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
 use rushmem_pe::job::{Job, caller, mpi};
 use rushmem_pe::memory::address;
@@ -72,11 +72,20 @@ impl Connected {
 impl Observed {
     /// Opens the symmetric memory with a heap that is empty, on the path of observed accesses if
     /// they are recorded.
-    pub(super) fn open(self) -> Opened {
+    pub(super) fn open(self, call: Call) -> Opened {
         let job = self.pe.job();
         let layout = job.memory.layout();
         let heap = job.memory.heap();
         let heap_bytes = layout.heap_bytes();
+
+        // Before the heap is divided anew.
+        if let Err(why) = self.pe.buffers.give_back(job) {
+            fail!(
+                call,
+                "the kernel refuses private pages for a buffer that was registered before the last finalize: {why}; call \
+                 shmemx_buffer_unregister before shmem_finalize"
+            );
+        }
 
         // SAFETY: the heap is mapped for the life of the process. The last finalize has dropped its
         // allocator behind a barrier, so no PE uses the blocks of that one any more.

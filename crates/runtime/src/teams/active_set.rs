@@ -163,7 +163,7 @@ fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Memb
 /// pSync is neither symmetric nor a static variable of a library.
 fn psync_digest(call: Call, psync: *const c_long) -> u64 {
     // The first word tells an offset in a segment from an offset in a library.
-    if let Some((segment, offset)) = address::locate(psync.addr(), size_of::<c_long>()) {
+    if let Some((segment, offset)) = address::place_on_all_pes(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, segment as u64, offset as u64]);
     }
 

@@ -2,6 +2,7 @@
 //! installed files.
 
 mod algorithms;
+mod buffers;
 mod checking;
 mod children;
 mod configuration;

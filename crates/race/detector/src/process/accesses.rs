@@ -6,7 +6,7 @@ use super::{AccessSite, ProcessDetector, active};
 use crate::access::ShadowKind;
 use crate::actors::Thread;
 use crate::areas::{Memory, ShadowPlace};
-use crate::own_memory::{OwnByte, find, is_known, may_be_symmetric};
+use crate::own_memory::{OwnByte, find, in_heap, is_known, may_be_symmetric};
 use crate::shadow::bits::Marked;
 use crate::shadow::{PAGE, Page, View, word_mask};
 use crate::{known, private, sites};
@@ -39,7 +39,7 @@ fn kind(writes: bool) -> ShadowKind {
 pub fn access_range(addr: usize, nbytes: usize, kind: ShadowKind, pc: usize) {
     if active().is_some() {
         known::count();
-        access_unmarked(addr, nbytes, kind, pc);
+        access_unmarked(in_heap(addr), nbytes, kind, pc);
     }
 }
 
@@ -53,17 +53,20 @@ fn access_unknown<const N: usize, const WRITES: bool>(addr: usize, pc: usize) {
 
     known::count_first();
 
+    // The thread's cache has the address of the program.
+    let known = addr;
+    let addr = in_heap(addr);
     let own = find(addr);
     match own.map_or(Marked::No, |own| mark(own, N, kind, pc)) {
         Marked::Yes => {}
-        Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(addr, pc),
+        Marked::AfterBegin if begin(addr) => return access_unknown::<N, WRITES>(known, pc),
         _ => access_unmarked(addr, N, kind, pc),
     }
 
     // An access to another PE's memory is recorded each time, since that PE may have replaced the
     // last record of it.
     if own.is_some() || !may_be_symmetric(addr) {
-        known::add(addr, N, kind);
+        known::add(known, N, kind);
     }
 }
 

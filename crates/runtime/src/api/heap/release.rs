@@ -6,14 +6,13 @@
 //! AND of the bits of all PEs says what can be freed. All free it in the same order, so that their
 //! allocators stay alike.
 
-use super::{fail_unusable, free_block, with_allocator};
+use super::{fail_unusable, free_block, require_no_buffer, with_allocator};
 use crate::coll::collectives::heap_barrier;
 use crate::coll::combine::Combine;
 use crate::coll::heap_change::HeapChange;
 use crate::coll::private::{self, ReductionKind};
-use crate::own_pe::{Caller, OwnPe};
+use crate::own_pe::{self, Caller, OwnPe};
 use core::ffi::c_void;
-use rushmem_communication::links;
 use rushmem_pe::call::{Call, thread};
 use rushmem_pe::job::Job;
 use rushmem_pe::job::handle::TeamHandle;
@@ -33,7 +32,9 @@ pub fn release(call: Call, ptr: *mut c_void) {
         return;
     }
 
-    release_block(&links::require(call).job, call, ptr);
+    let pe = own_pe::require(call);
+    require_no_buffer(pe, call, ptr);
+    release_block(pe.job(), call, ptr);
 }
 
 /// Releases a block of the PE that has this job.

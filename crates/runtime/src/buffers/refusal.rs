@@ -1,0 +1,102 @@
+//! Why memory cannot be registered: what a PE tells the others, and the words of the warning.
+
+use rushmem_heap::pages::Unsuitable;
+
+/// The reason why the memory of a PE cannot be registered, as a number that PEs exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Refusal {
+    Inaccessible = Unsuitable::Inaccessible as u8,
+    Shared = Unsuitable::Shared as u8,
+    Stack = Unsuitable::Stack as u8,
+    Executable = Unsuitable::Executable as u8,
+    HugePage = Unsuitable::HugePage as u8,
+    /// It is in the heap, in the internal area or in the static data.
+    Symmetric,
+    /// It has bytes in common with another buffer.
+    Overlap,
+    /// It has a page in common with a buffer that must not move.
+    Pinned,
+    /// The heap consists of reserved pages, of which none can be mapped elsewhere.
+    ReservedPages,
+    /// The address is aligned otherwise than on PE 0.
+    Alignment,
+}
+
+const ALL: [Refusal; 10] = [
+    Refusal::Inaccessible,
+    Refusal::Shared,
+    Refusal::Stack,
+    Refusal::Executable,
+    Refusal::HugePage,
+    Refusal::Symmetric,
+    Refusal::Overlap,
+    Refusal::Pinned,
+    Refusal::ReservedPages,
+    Refusal::Alignment,
+];
+
+impl From<Unsuitable> for Refusal {
+    fn from(why: Unsuitable) -> Refusal {
+        match why {
+            Unsuitable::Inaccessible => Refusal::Inaccessible,
+            Unsuitable::Shared => Refusal::Shared,
+            Unsuitable::Stack => Refusal::Stack,
+            Unsuitable::Executable => Refusal::Executable,
+            Unsuitable::HugePage => Refusal::HugePage,
+        }
+    }
+}
+
+impl Refusal {
+    /// Returns the reason of a number; `None` for 0, which stands for no refusal.
+    pub(crate) fn of_number(number: u64) -> Option<Refusal> {
+        ALL.into_iter().find(|refusal| *refusal as u64 == number)
+    }
+
+    /// Returns the predicate of a sentence about the memory, with the remedy.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Refusal::Inaccessible => {
+                "is not all mapped for reads and writes; check the address and the size"
+            }
+            Refusal::Shared => {
+                "is shared with other processes already; register private memory, as that of malloc"
+            }
+            Refusal::Stack => "is on a stack; allocate it with malloc",
+            Refusal::Executable => "may be executed; register memory for data alone",
+            Refusal::HugePage => {
+                "consists of huge pages of MAP_HUGETLB, of which none can be replaced; let madvise make huge pages"
+            }
+            Refusal::Symmetric => "is symmetric already; use it as it is",
+            Refusal::Overlap => {
+                "has bytes in common with a registered buffer; unregister that one first"
+            }
+            Refusal::Pinned => {
+                "has a page in common with a buffer of SHMEMX_BUFFER_PINNED, which cannot move; begin and end one \
+                 of them at pages, or register the other one first"
+            }
+            Refusal::ReservedPages => {
+                "cannot become part of a heap of reserved huge pages; set SHMEM_HUGE_PAGES otherwise"
+            }
+            Refusal::Alignment => {
+                "is aligned otherwise than that of PE 0; align it to 16 bytes on all PEs"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_number_of_its_own() {
+        assert_eq!(Refusal::of_number(0), None);
+        for (i, refusal) in ALL.into_iter().enumerate() {
+            assert_eq!(Refusal::of_number(refusal as u64), Some(refusal));
+            assert_eq!(refusal as usize, i + 1);
+        }
+        assert_eq!(Refusal::of_number(ALL.len() as u64 + 1), None);
+    }
+}

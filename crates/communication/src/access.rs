@@ -110,6 +110,27 @@ pub unsafe fn put<C: Context, F: Form>(
     pe: c_int,
     call: Call,
 ) {
+    match last_registered(dest, nbytes, pe, address::mapped) {
+        // SAFETY: `to` is mapped, and the caller promises that `source` is valid.
+        Some(to) => unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) },
+        // SAFETY: the caller's promise.
+        None => unsafe { put_elsewhere::<C, F>(ctx, dest, source, nbytes, pe, call) },
+    }
+}
+
+/// Puts bytes that are not in the buffer that was found last.
+///
+/// # Safety
+/// As for [`put`].
+#[inline(never)]
+unsafe fn put_elsewhere<C: Context, F: Form>(
+    ctx: C,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
     let dest = match in_heap(dest, nbytes, pe, address::mapped) {
         Bytes::Mapped(to) => {
             // SAFETY: `to` is mapped, and the caller promises that `source` is valid.
@@ -153,6 +174,27 @@ pub unsafe fn get<C: Context, F: Form>(
     pe: c_int,
     call: Call,
 ) {
+    match last_registered(source, nbytes, pe, address::mapped_polled) {
+        // SAFETY: `from` is mapped, and the caller promises that `dest` is valid.
+        Some(from) => unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) },
+        // SAFETY: the caller's promise.
+        None => unsafe { get_elsewhere::<C, F>(ctx, dest, source, nbytes, pe, call) },
+    }
+}
+
+/// Gets bytes that are not in the buffer that was found last.
+///
+/// # Safety
+/// As for [`get`].
+#[inline(never)]
+unsafe fn get_elsewhere<C: Context, F: Form>(
+    ctx: C,
+    dest: *mut u8,
+    source: usize,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
     let source = match in_heap(source, nbytes, pe, address::mapped_polled) {
         Bytes::Mapped(from) => {
             // SAFETY: `from` is mapped, and the caller promises that `dest` is valid.
@@ -188,10 +230,22 @@ enum Bytes {
     At(usize),
 }
 
-/// Finds bytes in the heap if `addr` is in a registered buffer. `mapped` looks them up there, as
-/// the fast path of the access does, so that an access by the program's address of a buffer takes
-/// little longer.
+/// Returns the copy on `pe` of bytes of the registered buffer that was found last, if it is mapped
+/// here and nobody observes the access. It calls nothing, so that such an access by the program's
+/// address of a buffer saves no registers and takes little longer than one to the heap.
 #[inline(always)]
+fn last_registered(
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+    mapped: impl Fn(*const u8, usize, c_int) -> Option<*mut u8>,
+) -> Option<*mut u8> {
+    let in_heap = address::last_registered_on(addr, nbytes, pe)?;
+    mapped(with_exposed_provenance(in_heap), nbytes, pe)
+}
+
+/// Finds bytes in the heap if `addr` is in a registered buffer. `mapped` looks them up there, as
+/// the fast path of the access does.
 fn in_heap(
     addr: usize,
     nbytes: usize,

@@ -615,10 +615,10 @@ impl BufferState {
                 let images = *buffer.images.get_or_insert_with(|| {
                     spare
                         .pop()
-                        .unwrap_or_else(|| Box::leak(Box::new(Images::of_buffer(of_heap.deltas(), job.n_pes))))
+                        .unwrap_or_else(|| Box::leak(Box::new(Images::of_buffer(job.n_pes))))
                 });
                 let offsets = (0..job.n_pes).map(|pe| buffer.offsets.on(pe as usize) as usize);
-                images.set_offsets(job.me, offsets);
+                images.set_offsets(job.me, of_heap.deltas(), offsets);
                 images
             };
             if !buffer.is_lost {

@@ -135,7 +135,7 @@ impl AddressMap {
     /// unless [`set_atomics_by_network`] says otherwise.
     pub fn publish(&self, heap: Deltas, statics: Deltas) {
         for (own, deltas) in [(&self.heap, heap), (&self.statics, statics)] {
-            let table = deltas.0.as_ptr().cast_mut();
+            let table = deltas.0.as_ptr().cast::<isize>().cast_mut();
             own.deltas.store(table, Relaxed);
             own.word_deltas.store(table, Relaxed);
         }
@@ -230,11 +230,10 @@ fn look_up(table: &AtomicPtr<isize>, pe: impl PeNumber) -> Option<isize> {
 /// Publishes the deltas of all PEs.
 pub fn publish(heap: Deltas, statics: Deltas) {
     MAP.publish(heap, statics);
-    let apart = heap
-        .0
-        .iter()
-        .zip(statics.0)
-        .any(|(heap, statics)| *heap != UNMAPPED && *statics == UNMAPPED);
+    let apart =
+        heap.0.iter().zip(statics.0).any(|(heap, statics)| {
+            heap.load(Relaxed) != UNMAPPED && statics.load(Relaxed) == UNMAPPED
+        });
     SOME_STATICS_ARE_APART.store(apart, Relaxed);
 }
 
@@ -370,7 +369,14 @@ fn bytes<T>(
 /// registered buffer are in the heap.
 #[inline]
 pub fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    let addr = own_in_heap(addr, nbytes);
+    locate_in_segments(addr, nbytes).or_else(|| {
+        let buffer = MAP.buffers.find(addr, nbytes)?;
+        locate_in_segments(buffer.in_heap + (addr - buffer.start), nbytes)
+    })
+}
+
+#[inline]
+fn locate_in_segments(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     OBSERVED
         .locate(addr, nbytes)
         .or_else(|| locate_unobserved(addr, nbytes))
@@ -429,6 +435,14 @@ pub fn registered_on(addr: usize, nbytes: usize, pe: c_int) -> Option<usize> {
     // A number that is no PE is refused where the address is used.
     let shift = buffer.images.shift(Pe(pe as u32));
     Some((buffer.in_heap + (addr - buffer.start)).wrapping_add_signed(shift))
+}
+
+/// Returns what [`registered_on`] does if the bytes are in the buffer that an access has found
+/// last.
+#[inline(always)]
+pub fn last_registered_on(addr: usize, nbytes: usize, pe: c_int) -> Option<usize> {
+    let (in_heap, images) = MAP.buffers.find_last(addr, nbytes)?;
+    Some(in_heap.wrapping_add_signed(images.shift(Pe(pe as u32))))
 }
 
 /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it; `None` while

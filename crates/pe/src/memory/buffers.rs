@@ -49,7 +49,6 @@ impl Buffer {
     }
 }
 
-#[inline(always)]
 fn contains(start: usize, length: usize, addr: usize, nbytes: usize) -> bool {
     let distance = addr.wrapping_sub(start);
     distance < length && nbytes <= length - distance
@@ -63,8 +62,8 @@ pub struct RegisteredBuffers {
     /// The number of changes. Its lowest bit says which table is in use.
     version: AtomicUsize,
     tables: [AtomicPtr<Table>; 2],
-    /// The row that was found last.
-    last: AtomicUsize,
+    /// The row that was found last, or null. It may be one of an earlier table.
+    last: AtomicPtr<Row>,
     changing: Mutex<()>,
 }
 
@@ -77,6 +76,8 @@ struct Table {
 
 #[derive(Debug)]
 struct Row {
+    /// The version of the table that has the row.
+    version: AtomicUsize,
     start: AtomicUsize,
     nbytes: AtomicUsize,
     in_heap: AtomicUsize,
@@ -91,7 +92,7 @@ impl RegisteredBuffers {
             n: AtomicUsize::new(0),
             version: AtomicUsize::new(0),
             tables: [const { AtomicPtr::new(null_mut()) }; 2],
-            last: AtomicUsize::new(0),
+            last: AtomicPtr::new(null_mut()),
             changing: Mutex::new(()),
         }
     }
@@ -102,14 +103,39 @@ impl RegisteredBuffers {
         self.n.load(Relaxed) != 0
     }
 
+    /// Returns the address in the heap of `nbytes` bytes at `addr`, and the images of their buffer,
+    /// if it is the one that was found last.
+    #[inline(always)]
+    pub fn find_last(&self, addr: usize, nbytes: usize) -> Option<(usize, &'static Images)> {
+        let version = self.version.load(Acquire);
+        // SAFETY: null, or a row of a table; tables are never freed.
+        let row = unsafe { self.last.load(Relaxed).as_ref() }?;
+        let distance = addr.wrapping_sub(row.start.load(Relaxed));
+        let length = row.nbytes.load(Relaxed);
+        if row.version.load(Relaxed) != version || distance >= length || nbytes > length - distance
+        {
+            return None;
+        }
+        let in_heap = row.in_heap.load(Relaxed) + distance;
+        let images = row.images.load(Relaxed);
+
+        // As in `find`.
+        fence(Acquire);
+        if self.version.load(Relaxed) != version {
+            return None;
+        }
+        // SAFETY: `replace` has stored a reference that is valid forever.
+        Some((in_heap, unsafe { &*images }))
+    }
+
     /// Returns the buffer that holds `nbytes` bytes at `addr`.
-    #[inline]
     pub fn find(&self, addr: usize, nbytes: usize) -> Option<Buffer> {
         loop {
             let version = self.version.load(Acquire);
             // SAFETY: null, or a table that `replace` has stored; tables are never freed.
             let table = unsafe { self.tables[version % 2].load(Acquire).as_ref() }?;
-            let found = self.search(table, addr, nbytes);
+            let row = table.search(addr, nbytes);
+            let values = row.map(Row::load);
 
             // The loads of the search come first: a value that a change has stored shows the
             // version of that change.
@@ -117,12 +143,16 @@ impl RegisteredBuffers {
             if self.version.load(Relaxed) != version {
                 continue;
             }
-            let (row, images) = found?;
+            let ([start, nbytes, in_heap, number], images) = values?;
+            self.last.store(
+                row.map_or(null_mut(), |row| from_ref(row).cast_mut()),
+                Relaxed,
+            );
             return Some(Buffer {
-                start: row[0],
-                nbytes: row[1],
-                in_heap: row[2],
-                number: row[3],
+                start,
+                nbytes,
+                in_heap,
+                number,
                 // SAFETY: `replace` has stored a reference that is valid forever.
                 images: unsafe { &*images },
             });
@@ -138,33 +168,6 @@ impl RegisteredBuffers {
             |row: &&Row| contains(row.in_heap.load(Relaxed), row.nbytes.load(Relaxed), addr, 1);
         let row = table.rows.iter().take(table.n.load(Relaxed)).find(holds)?;
         self.find(row.start.load(Relaxed), 1)
-    }
-
-    /// Returns the values of the row that holds the bytes. They have a meaning if no change has
-    /// overlapped the search.
-    #[inline(always)]
-    fn search(
-        &self,
-        table: &Table,
-        addr: usize,
-        nbytes: usize,
-    ) -> Option<([usize; 4], *mut Images)> {
-        let n = table.n.load(Relaxed).min(table.rows.len());
-        let rows = &table.rows[..n];
-        if let Some(row) = rows.get(self.last.load(Relaxed))
-            && row.holds(addr, nbytes)
-        {
-            return Some(row.load());
-        }
-
-        let after = rows.partition_point(|row| row.start.load(Relaxed) <= addr);
-        let index = after.checked_sub(1)?;
-        let row = &rows[index];
-        if !row.holds(addr, nbytes) {
-            return None;
-        }
-        self.last.store(index, Relaxed);
-        Some(row.load())
     }
 
     /// Replaces all buffers. No thread uses one that is left out or moved.
@@ -192,7 +195,7 @@ impl RegisteredBuffers {
         if let Some(table) = table {
             table.n.store(sorted.len(), Relaxed);
             for (row, buffer) in table.rows.iter().zip(&sorted) {
-                row.store(buffer);
+                row.store(version, buffer);
             }
         }
         self.version.store(version, Release);
@@ -213,11 +216,22 @@ impl Table {
             rows: (0..n_rows).map(|_| Row::none()).collect(),
         }
     }
+
+    /// Returns the row that holds the bytes. It has a meaning if no change has overlapped the
+    /// search.
+    fn search(&self, addr: usize, nbytes: usize) -> Option<&Row> {
+        let n = self.n.load(Relaxed).min(self.rows.len());
+        let rows = &self.rows[..n];
+        let after = rows.partition_point(|row| row.start.load(Relaxed) <= addr);
+        let row = &rows[after.checked_sub(1)?];
+        row.holds(addr, nbytes).then_some(row)
+    }
 }
 
 impl Row {
     fn none() -> Row {
         Row {
+            version: AtomicUsize::new(0),
             start: AtomicUsize::new(0),
             nbytes: AtomicUsize::new(0),
             in_heap: AtomicUsize::new(0),
@@ -226,7 +240,6 @@ impl Row {
         }
     }
 
-    #[inline(always)]
     fn holds(&self, addr: usize, nbytes: usize) -> bool {
         contains(
             self.start.load(Relaxed),
@@ -236,7 +249,6 @@ impl Row {
         )
     }
 
-    #[inline(always)]
     fn load(&self) -> ([usize; 4], *mut Images) {
         let numbers = [&self.start, &self.nbytes, &self.in_heap, &self.number];
         (
@@ -245,7 +257,8 @@ impl Row {
         )
     }
 
-    fn store(&self, buffer: &Buffer) {
+    fn store(&self, version: usize, buffer: &Buffer) {
+        self.version.store(version, Relaxed);
         self.start.store(buffer.start, Relaxed);
         self.nbytes.store(buffer.nbytes, Relaxed);
         self.in_heap.store(buffer.in_heap, Relaxed);
@@ -279,7 +292,14 @@ mod tests {
         assert!(!buffers.are_any() && buffers.find(100, 1).is_none());
 
         buffers.replace(&[buffer(1000, 50, 7), buffer(100, 20, 8), buffer(1050, 10, 9)]);
-        let found = |addr, nbytes| buffers.find(addr, nbytes).map(|found| found.in_heap);
+        let found = |addr, nbytes| {
+            let found = buffers.find(addr, nbytes)?;
+            let last = buffers.find_last(addr, nbytes).map(|(in_heap, _)| in_heap);
+            assert_eq!(last, Some(found.in_heap + (addr - found.start)));
+            assert!(buffers.find_last(found.start + found.nbytes, 1).is_none());
+            assert!(buffers.find_last(addr, found.nbytes + 1).is_none());
+            Some(found.in_heap)
+        };
         assert!(buffers.are_any());
         for _ in 0..2 {
             assert_eq!(found(100, 20), Some(8));
@@ -298,8 +318,15 @@ mod tests {
             }
         }
 
+        // The row that was found last is one of the table before, and of the one before that.
+        for in_heap in [5000, 6000] {
+            buffers.replace(&[buffer(1000, 50, in_heap)]);
+            assert!(buffers.find_last(1000, 1).is_none());
+        }
+        assert_eq!(found(1000, 1), Some(6000));
         buffers.replace(&[]);
         assert!(!buffers.are_any() && buffers.find(1000, 1).is_none());
+        assert!(buffers.find_last(1000, 1).is_none());
     }
 
     /// A reader never sees a mixture of two tables, also while they grow and shrink.
@@ -328,6 +355,9 @@ mod tests {
                             assert_eq!((found.start, found.number), (addr, addr));
                             assert_eq!(found.nbytes, 100 + found.in_heap % 50);
                             n_found += 1;
+                        }
+                        if let Some((in_heap, _)) = buffers.find_last(addr + 99, 1) {
+                            assert!((99..20_099).contains(&in_heap), "{in_heap}");
                         }
                     }
                 })

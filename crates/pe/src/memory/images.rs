@@ -1,43 +1,46 @@
 //! Where the images of symmetric bytes are: how far the memory of each PE is from that of this one.
 
 use rushmem_transport::{Pe, Segment};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 pub(super) const UNMAPPED: isize = 1;
 
-/// The deltas of all PEs for one segment.
+/// The deltas of all PEs for one segment, or for a registered buffer. Relaxed: those of a buffer
+/// change while no PE uses it, others never.
 #[derive(Clone, Copy, Debug)]
-pub struct Deltas(pub(super) &'static [isize]);
+pub struct Deltas(pub(super) &'static [AtomicIsize]);
 
 impl Deltas {
     /// Makes the table of these deltas; `None` for a PE whose memory is not mapped here.
-    pub fn table(deltas: impl Iterator<Item = Option<isize>>) -> Box<[isize]> {
-        deltas.map(|delta| delta.unwrap_or(UNMAPPED)).collect()
+    pub fn table(deltas: impl Iterator<Item = Option<isize>>) -> Box<[AtomicIsize]> {
+        deltas
+            .map(|delta| AtomicIsize::new(delta.unwrap_or(UNMAPPED)))
+            .collect()
     }
 
     /// Returns the deltas of a [`table`](Deltas::table), which is never freed, so that a thread
     /// that overlaps finalize reads valid memory.
-    pub fn of_table(table: &'static [isize]) -> Deltas {
+    pub fn of_table(table: &'static [AtomicIsize]) -> Deltas {
         Deltas(table)
     }
 
     /// Returns the delta of a PE; `None` if there is no such PE or it is not mapped.
     #[inline]
     pub fn of(self, pe: Pe) -> Option<isize> {
-        let delta = *self.0.get(pe.index())?;
+        let delta = self.0.get(pe.index())?.load(Relaxed);
         (delta != UNMAPPED).then_some(delta)
     }
 }
 
-/// Where the images of a segment of a PE are.
+/// Where the images of a segment of a PE are, or of a registered buffer.
 #[derive(Debug)]
 pub struct Images {
     /// The segment; `None` for the constants of the program, which are their own images.
     pub(super) segment: Option<Segment>,
     deltas: Deltas,
     /// Of a registered buffer that is at different offsets of the heaps: the offset on each PE, and
-    /// on this one. Relaxed: they change while no PE uses the buffer.
+    /// on this one. They change as its deltas do.
     offsets: Vec<AtomicUsize>,
     own_offset: AtomicUsize,
 }
@@ -62,22 +65,29 @@ impl Images {
         }
     }
 
-    /// Returns the images of registered buffers that are at different offsets of the `n_pes` heaps,
-    /// which have these deltas.
-    pub fn of_buffer(heap: Deltas, n_pes: u32) -> Images {
+    /// Returns the images of registered buffers that are at different offsets of the `n_pes` heaps.
+    /// They are kept forever.
+    pub fn of_buffer(n_pes: u32) -> Images {
+        let deltas = Box::leak(Deltas::table((0..n_pes).map(|_| None)));
         Images {
             offsets: (0..n_pes).map(|_| AtomicUsize::new(0)).collect(),
-            ..Images::new(Segment::Heap, heap)
+            ..Images::new(Segment::Heap, Deltas::of_table(deltas))
         }
     }
 
-    /// Sets where the buffer is in the heap of each PE; this one is `me`.
-    pub fn set_offsets(&self, me: Pe, offsets: impl Iterator<Item = usize>) {
+    /// Sets where the buffer is in the heap of each PE, which has these deltas; this one is `me`.
+    pub fn set_offsets(&self, me: Pe, heap: Deltas, offsets: impl Iterator<Item = usize>) {
         for (place, offset) in self.offsets.iter().zip(offsets) {
             place.store(offset, Relaxed);
         }
-        self.own_offset
-            .store(self.offsets[me.index()].load(Relaxed), Relaxed);
+        let own = self.offsets[me.index()].load(Relaxed);
+        self.own_offset.store(own, Relaxed);
+
+        for (pe, delta) in self.deltas.0.iter().enumerate() {
+            let pe = Pe(pe as u32);
+            let of_buffer = heap.of(pe).map(|delta| delta + self.shift(pe));
+            delta.store(of_buffer.unwrap_or(UNMAPPED), Relaxed);
+        }
     }
 
     /// Returns the offset of the buffer in the heap of a PE; `None` if it is the same on all.
@@ -101,7 +111,7 @@ impl Images {
         }
     }
 
-    /// Returns the deltas of the segment.
+    /// Returns the deltas.
     pub fn deltas(&self) -> Deltas {
         self.deltas
     }
@@ -110,7 +120,7 @@ impl Images {
     #[inline]
     pub(super) fn delta(&self, pe: Pe) -> Option<isize> {
         match self.segment {
-            Some(_) => Some(self.deltas.of(pe)? + self.shift(pe)),
+            Some(_) => self.deltas.of(pe),
             None => Some(0),
         }
     }

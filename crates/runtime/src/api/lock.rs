@@ -49,6 +49,9 @@ struct LockHandle<T> {
     call: Call,
     pe: &'static OwnPe,
     word: *mut T,
+    /// The address by which the threads of this PE know the lock, in the heap if it is in a
+    /// registered buffer, where the word has two.
+    address: usize,
     home: c_int,
 }
 
@@ -77,6 +80,7 @@ impl<T: LockWord> LockHandle<T> {
             call,
             pe,
             word,
+            address: range.start().addr(),
             home,
         }
     }
@@ -85,19 +89,13 @@ impl<T: LockWord> LockHandle<T> {
         self.pe.job()
     }
 
-    /// Returns the address by which the threads of this PE know the lock: a word of a registered
-    /// buffer has two.
-    fn address(&self) -> usize {
-        address::own_in_heap(self.word.addr(), size_of::<T>())
-    }
-
     /// Requests the use of this PE's node. If another thread uses the node and `wait` is set, waits
     /// for its turn; threads get their turns in the order of their calls.
     fn take_turn(&self, wait: bool) -> TurnResult {
         let are_threads = self.job().thread_level >= SHMEM_THREAD_MULTIPLE;
         let mut waiting = None;
         self.turns().take(
-            self.address(),
+            self.address,
             size_of::<T>(),
             are_threads,
             wait,
@@ -169,7 +167,7 @@ impl<T: LockWord> LockHandle<T> {
         if is_free {
             self.report_held(true);
         } else {
-            self.turns().pass(self.address());
+            self.turns().pass(self.address);
         }
         is_free
     }
@@ -215,7 +213,7 @@ impl<T: LockWord> LockHandle<T> {
             "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
              zero before its first use, or was overwritten; set it to zero on all PEs before it is used, and change it \
              by the lock routines alone",
-            self.address()
+            self.address
         )
     }
 
@@ -254,7 +252,7 @@ impl<T: LockWord> LockHandle<T> {
     /// for it; warns if none does.
     fn report_at_finalize(&self) {
         let call = self.call;
-        let address = self.address();
+        let address = self.address;
         let remedy = call.words("call shmem_clear_lock first", "drop its guard first");
         match self.next() {
             None => warning!(
@@ -292,10 +290,10 @@ pub unsafe fn set<T: LockWord>(caller: impl Caller, lock: *mut T) {
     lock.prepare();
     if let Some(last) = lock.enqueue() {
         // A turn counts as held from its start on, but this PE has to wait for the lock first.
-        lock.turns().set_held(lock.address(), false);
+        lock.turns().set_held(lock.address, false);
         lock.add_to_node(last, lock.own_field());
         lock.wait(Some(last), || lock.node() & T::GRANTED != 0);
-        lock.turns().set_held(lock.address(), true);
+        lock.turns().set_held(lock.address, true);
     }
     lock.report_held(true);
 }
@@ -325,7 +323,7 @@ pub unsafe fn clear<T: LockWord>(caller: impl Caller, lock: *mut T) {
     let _observed =
         observers::call(|| Event::new(call, Action::Lock).with_bytes(lock, size_of::<T>()));
     let lock = LockHandle::new(pe, call, lock);
-    if !lock.turns().set_held(lock.address(), false) {
+    if !lock.turns().set_held(lock.address, false) {
         fail!(
             call,
             "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
@@ -343,7 +341,7 @@ pub unsafe fn clear<T: LockWord>(caller: impl Caller, lock: *mut T) {
         let next = lock.next().expect("it was just waited for");
         lock.add_to_node(next, T::GRANTED);
     }
-    lock.turns().pass(lock.address());
+    lock.turns().pass(lock.address);
 }
 
 /// Reports the locks that this PE still holds at finalization, and forgets all locks.

@@ -434,8 +434,8 @@ fn new_pe(me: u32, shape: &Shape, memory: &NodeMemory, parts: &mut Parts) -> &'s
     let nodes = NodeMap::from_runs((0..).zip(sizes)).expect("no node is empty");
     let is_mapped = |pe| !shape.is_over_tcp || nodes.node_of(pe) == nodes.node_of(me);
     let mapped = (0..n_pes).map(|pe| is_mapped(pe).then(|| memory.delta(pe)));
-    let mut deltas_of = |table| {
-        let table = parts.keep::<Box<[isize]>>(Box::new(table));
+    let mut deltas_of = |table: Box<[_]>| {
+        let table = parts.keep(Box::new(table));
         Deltas::of_table(table)
     };
     let deltas = deltas_of(Deltas::table(mapped));

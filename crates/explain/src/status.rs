@@ -229,13 +229,15 @@ pub enum SymmetricLocation {
     },
 }
 
-/// A block of the heap.
+/// A block of the heap, or a registered buffer of the program in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HeapBlock {
     /// Bytes from the start of the heap.
     pub offset: u64,
     /// The size in bytes.
     pub nbytes: u64,
+    /// True for a registered buffer.
+    pub is_buffer: bool,
 }
 
 impl SymmetricLocation {

@@ -295,8 +295,13 @@ pub fn location(snapshot: &PeSnapshot, location: &SymmetricLocation) -> String {
             offset,
             block: Some(block),
         } => format!(
-            "byte {} of the allocation of {} bytes at heap offset {:#x}",
+            "byte {} of the {} of {} bytes at heap offset {:#x}",
             offset.saturating_sub(block.offset),
+            if block.is_buffer {
+                "registered buffer"
+            } else {
+                "allocation"
+            },
             block.nbytes,
             block.offset
         ),

@@ -257,6 +257,7 @@ mod tests {
                 block: Some(HeapBlock {
                     offset: 0,
                     nbytes: 8,
+                    is_buffer: false,
                 }),
             };
             write.is_of(pe, &word, 8)

@@ -29,6 +29,7 @@ fn waits_for(nwords: usize, threads: u32) -> Status {
             block: Some(HeapBlock {
                 offset: u64::MAX,
                 nbytes: u64::MAX,
+                is_buffer: false,
             }),
         },
         in_memfd: Some(u64::MAX),

@@ -115,11 +115,18 @@ fn a_block_of_the_heap_is_named_by_its_allocation() {
     let block = Some(HeapBlock {
         offset: 64,
         nbytes: 32,
+        is_buffer: false,
     });
     let place = named("byte 16 of the 32 bytes allocated at ring.c:5 in main");
     check(|n| hang(n, block, Some("ring.c:5 in main")), &[&place]);
     let offset = named("byte 16 of the allocation of 32 bytes at heap offset 0x40");
     check(|n| hang(n, block, None), &[&offset]);
+    let buffer = block.map(|block| HeapBlock {
+        is_buffer: true,
+        ..block
+    });
+    let in_buffer = named("byte 16 of the registered buffer of 32 bytes at heap offset 0x40");
+    check(|n| hang(n, buffer, None), &[&in_buffer]);
     check(
         |n| hang(n, None, Some("ring.c:5 in main")),
         &[&named("heap offset 0x50")],

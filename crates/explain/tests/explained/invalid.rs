@@ -66,6 +66,7 @@ impl Numbers {
                     block: Some(HeapBlock {
                         offset: u64::MAX,
                         nbytes: 0,
+                        is_buffer: false,
                     }),
                 };
                 AwaitedObject::Lock {

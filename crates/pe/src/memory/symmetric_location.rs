@@ -71,14 +71,22 @@ pub fn in_trace(address: usize) -> u64 {
     }
 }
 
-/// Returns the block around an address in the heap; `None` if there is no block, or while another
-/// thread uses the allocator.
+/// Returns the registered buffer or the block around an address in the heap; `None` if there is
+/// none, or while another thread uses the allocator.
 fn block_around(job: &Job, address: usize) -> Option<HeapBlock> {
+    if let Some(buffer) = job.map.buffers().find_in_heap(address) {
+        return Some(HeapBlock {
+            offset: (buffer.in_heap - job.memory.heap().addr()) as u64,
+            nbytes: buffer.nbytes as u64,
+            is_buffer: true,
+        });
+    }
     let allocator = job.allocator.try_lock().ok()?;
     let block = allocator.as_ref()?.block_around(address)?;
     Some(HeapBlock {
         offset: block.start as u64,
         nbytes: block.len() as u64,
+        is_buffer: false,
     })
 }
 

@@ -11,6 +11,7 @@
 """
 
 from .arrays import Array, Remote, array
+from .buffers import Registration, register
 from .collectives import BAND, BOR, BXOR, MAX, MIN, PROD, SUM, Request
 from .contexts import DEFAULT, NOSTORE, PRIVATE, SERIALIZED, Context, barrier_all
 from .job import (

@@ -9,7 +9,7 @@ import numpy as np
 
 from .contexts import DEFAULT, Context
 from .job import no_pe
-from .memory import Block
+from .memory import Block, Owner
 
 # What an index that selects by ranges consists of.
 _KEYS = (slice, int, np.integer, type(None), type(Ellipsis))
@@ -30,8 +30,13 @@ def array(shape: int | Sequence[int], dtype: Any = float) -> Array:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
 
     block = Block("array", prod(shape) * dtype.itemsize)
-    made = np.ndarray.__new__(Array, shape, dtype, buffer=np.asarray(block))
-    made._address = block.address
+    return view_of(block, shape, dtype)
+
+
+def view_of(owner: Owner, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Returns an array in the memory of `owner`, from its begin."""
+    made = np.ndarray.__new__(Array, shape, dtype, buffer=np.asarray(owner))
+    made._address = owner.address
     return made
 
 

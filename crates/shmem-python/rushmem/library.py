@@ -11,6 +11,7 @@ import ctypes
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ p shmem_calloc                              nn
 - shmemx_release                            p
 n shmemx_reclaim
 - shmemx_heap_info                          p
+p shmemx_buffer_register                    pnl
+i shmemx_buffer_unregister                  p
 
 - shmem_ctx_putmem                          pppni
 - shmem_ctx_getmem                          pppni
@@ -137,7 +140,7 @@ class Library:
         setattr(self, name, function)
         return function
 
-    def family(self, pattern: str, c_name: str, op: str = "", c_type: object = None):
+    def family(self, pattern: str, c_name: str, op: str = "", c_type: Any = None):
         """Returns the function whose name is `pattern` with `c_name` for <T> or <N>, and `op` for
         <op>. `c_type` is the type of its values."""
         key = (pattern, c_name, op)
@@ -147,7 +150,7 @@ class Library:
             function = self._families[key] = self._declared(pattern, name, c_type)
         return function
 
-    def _declared(self, pattern: str, name: str, c_type: object):
+    def _declared(self, pattern: str, name: str, c_type: Any):
         """Returns the function `name`, of the signature of `pattern`. It is an object of its own,
         since one name may occur in two families."""
         try:

@@ -33,7 +33,24 @@ class _HeapInfo(Structure):
     ]
 
 
-class Block:
+class Owner:
+    """Symmetric memory, of which NumPy makes arrays that keep this object alive."""
+
+    address: int
+    nbytes: int
+
+    @property
+    def __array_interface__(self) -> dict:
+        """The bytes of the memory."""
+        return {
+            "shape": (self.nbytes,),
+            "typestr": "|u1",
+            "data": (self.address, False),
+            "version": 3,
+        }
+
+
+class Block(Owner):
     """A block of symmetric memory, which is released at the end of this object."""
 
     def __init__(self, call: str, nbytes: int) -> None:
@@ -52,16 +69,6 @@ class Block:
                 f"{call}: the symmetric heap has no room for {nbytes} bytes (at most"
                 f" {heap_info().largest_free}): set SHMEM_SYMMETRIC_SIZE to a larger size"
             )
-
-    @property
-    def __array_interface__(self) -> dict:
-        """The bytes of the block, of which NumPy makes arrays that keep this object alive."""
-        return {
-            "shape": (self.nbytes,),
-            "typestr": "|u1",
-            "data": (self.address, False),
-            "version": 3,
-        }
 
     def __del__(self) -> None:
         if getattr(self, "address", None):
@@ -105,7 +112,7 @@ def symmetric(call: str, name: str, array: np.ndarray) -> int:
         raise TypeError(f"{call}: argument {name} is of type {type(array).__name__}, not an array")
 
     owner = array
-    while not isinstance(owner, Block):
+    while not isinstance(owner, Owner):
         if owner is None:
             raise ValueError(
                 f"{call}: argument {name} is in private memory, which other PEs cannot access:"

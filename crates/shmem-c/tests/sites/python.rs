@@ -59,6 +59,11 @@ fn calls_over_a_network() {
     calls("off");
 }
 
+fn buffers() {
+    let job = Job::new(python()).n(3).env("RUSHMEM_PYTEST_PE", "1");
+    run(job, "test_buffers.py");
+}
+
 fn lifetimes() {
     run(Job::direct(python()), "test_lifetimes.py");
 }
@@ -91,7 +96,7 @@ fn the_page() {
             page.shell(&format!("python -m rushmem -n 4 program{n_programs}.py"));
         }
     }
-    assert_eq!(n_programs, 3);
+    assert_eq!(n_programs, 4);
 
     page.shell("mv program1.py program.py");
     for commands in page.blocks("sh") {
@@ -105,6 +110,7 @@ fn the_page() {
 testkit::module_tests! {
     calls_on_a_node,
     calls_over_a_network,
+    buffers,
     lifetimes,
     the_page,
 }

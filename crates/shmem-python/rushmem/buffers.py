@@ -1,0 +1,78 @@
+"""Memory that the program has already, as symmetric memory: arrays of NumPy and tensors on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array, view_of
+from .job import started
+from .library import library
+from .memory import Owner
+
+# The buffers that are registered; their memory must live until they no longer are.
+_registered: set[Registration] = set()
+
+
+class Registration(Owner):
+    """A buffer of the program that is symmetric; `with` gives its array, and ends it."""
+
+    def __init__(self, memory: np.ndarray) -> None:
+        self.address, self.nbytes = memory.__array_interface__["data"][0], memory.nbytes
+        self._memory = memory
+        # Looked up before the registration, so that a library without it changes nothing.
+        unregister = library.shmemx_buffer_unregister
+        if not library.shmemx_buffer_register(self.address, self.nbytes, 0) and self.nbytes:
+            raise ValueError(
+                f"register: argument array, {self.nbytes} bytes, cannot be made symmetric; a warning"
+                " of the library names the PE and the reason"
+            )
+        self._unregister = unregister
+        self.array: Array = view_of(self, memory.shape, memory.dtype)
+        _registered.add(self)
+
+    def unregister(self) -> None:
+        """Makes the memory private again, with its contents; all PEs call it, in the same order.
+        `array` and its views must not be used afterwards."""
+        if self in _registered:
+            _registered.discard(self)
+            if self.nbytes:
+                self._unregister(self.address)
+
+    def __enter__(self) -> Array:
+        return self.array
+
+    def __exit__(self, *exception: object) -> None:
+        # After an exception on one PE the others may not come.
+        if exception[0] is None:
+            self.unregister()
+
+
+def register(array: Any) -> Registration:
+    """Makes the memory of an array symmetric. All PEs call it, for arrays of equal size.
+
+    `register(a).array` shares the memory of `a`, contents included, and has what an array of
+    `rushmem.array` has. `array` is contiguous and writable: an array of NumPy, or what DLPack can
+    share, such as a tensor of PyTorch on the CPU. The memory is kept until `unregister`.
+
+    Raises:
+        ValueError: the array is not contiguous or read-only, or the library refuses its memory.
+        TypeError: it is no array, or its elements are Python objects.
+        NotImplementedError: the library is older than this function.
+    """
+    if not isinstance(array, np.ndarray):
+        if not hasattr(array, "__dlpack__"):
+            raise TypeError(
+                f"register: argument array is of type {type(array).__name__}, not an array"
+            )
+        array = np.from_dlpack(array)
+    if array.dtype.hasobject:
+        raise TypeError("register: elements of type object are addresses of one process")
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        raise ValueError(
+            "register: argument array is read-only or its elements are not adjacent: register the"
+            " array of which it is a part, or a copy"
+        )
+    started()
+    return Registration(array)

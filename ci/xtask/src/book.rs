@@ -286,7 +286,6 @@ mod tests {
             "OSU benchmarks",
             "onstants of waiting",
             "mall operations",
-            "What happens when",
             "Glossary",
             "What the tests do not cover",
         ] {

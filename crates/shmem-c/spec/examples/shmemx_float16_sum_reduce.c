@@ -14,5 +14,5 @@ int main(void) {
     return 0;
 }
 
-/* Prints on 4 PEs:
+/* Prints on 4 PEs, in any order:
    0x4600 */

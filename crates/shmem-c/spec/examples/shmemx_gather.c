@@ -20,7 +20,7 @@ int main(void) {
     return 0;
 }
 
-/* Prints on 4 PEs:
+/* Prints on 4 PEs, in any order:
    PE 0: 100
    PE 1: 121
    PE 2: 144

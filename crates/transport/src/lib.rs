@@ -11,9 +11,8 @@
 //! - [`peers`]: the peers of a PE, and the report of a loss. [`segments`]: the registered memory.
 //!
 //! A provider (a crate `transport-*`) imports this crate, `connect`, `system` and its own bindings.
-//! The runtime imports no provider. To write a provider, start with [`Provider`], the trait
-//! [`Wire`](engine::Wire) and the template [`null`]. The tests that every provider must pass are in
-//! `ci/conformance`.
+//! The runtime imports no provider. To write a provider, start with [`Provider`] and the trait
+//! [`Wire`](engine::Wire). The tests that every provider must pass are in `ci/conformance`.
 //!
 //! This crate imports no other crate of this repository but `system`.
 

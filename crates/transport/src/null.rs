@@ -1,7 +1,7 @@
-//! The smallest provider: it compiles, it can be opened, and it reaches no PE.
+//! A provider for the tests of those that choose and open one: it can be opened, and reaches no PE.
 //!
-//! It is the template for a new provider; `engine/wire.rs` describes the steps. `providers::ALL` never
-//! contains it.
+//! It has no wire, so it is no model for a provider; `engine/wire.rs` names those. `providers::ALL`
+//! never contains it.
 #![allow(unsafe_code)]
 
 use crate::progress::events::AwaitedWord;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 use std::time::Duration;
 
-/// The template's entry for a list of providers.
+/// Its entry for a list of providers, of which tests change what they need.
 pub const PROVIDER: Provider = Provider {
     name: "null",
     sources: crate::SOURCES,
@@ -36,7 +36,7 @@ pub const PROVIDER: Provider = Provider {
     open: |_| Ok(with_endpoints(usize::MAX)),
 };
 
-/// Returns a transport of the template that has at most `most` endpoints, for tests.
+/// Returns a transport that has at most `most` endpoints.
 pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
     Box::new(Null {
         endpoints: AtomicUsize::new(most),
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn reaches_nobody() {
         let open = Open::for_tests();
-        (PROVIDER.available)(&*open.host).expect("the template is always available");
-        let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
+        (PROVIDER.available)(&*open.host).expect("it is always available");
+        let mut transport = (PROVIDER.open)(&open).expect("it always opens");
 
         let records = [PeRecord::default(); 2];
         let directory = Directory::new(Directory::encode(records.into_iter()));

@@ -10,7 +10,8 @@
 //!    `bindings/generator.rs`.
 //! 2. Make a crate `crates/transport-NAME`, split as `transport-ucx` or `transport-tcp`: their
 //!    `lib.rs` say what each file has. Use the modules `progress`, `peers` and `segments` of this
-//!    crate. `null.rs` is the smallest provider that compiles.
+//!    crate. The smallest wire is `TestWire` in `engine/tests.rs`, and the smallest one that moves
+//!    data, with its network and driver, is in `tests/simulated` (`wire.rs` and `network.rs`).
 //! 3. Implement [`Wire`] for what starts the operations of an origin, and [`WireNetwork`] and
 //!    `Driver` for the state that its wires share. `NetworkTransport` publishes, registers,
 //!    connects, makes endpoints and leaves the job, and `WireEndpoint` has the verbs. A poll for

@@ -53,24 +53,13 @@ pub unsafe fn register(
         Some(end) => state.plan(job, &(begin..end)),
         None => Err(Refusal::Inaccessible),
     };
+
     let of_all = gather_requests(pe, call, &request(&plan, begin, nbytes));
-    if let Some((of, why)) = first_refusal(&of_all) {
-        if job.me == Pe(0) {
-            warning!(each: "{call}: argument addr: the memory of PE {of} {}", why.words());
-        }
+    let (Ok(plan), None) = (plan, first_refusal(&of_all)) else {
+        warn_of_refusal(call, job, &of_all);
         return null_mut();
-    }
-    if let Some(of) = of_all
-        .iter()
-        .position(|other| other.nbytes != nbytes as u64)
-    {
-        fail!(
-            call,
-            "argument nbytes is {nbytes}, but on PE {of} it is {}; pass the same size on all PEs",
-            of_all[of].nbytes
-        );
-    }
-    let plan = plan.expect("no PE has refused");
+    };
+    require_one_size(call, nbytes, &of_all);
 
     // The buffer is at the same page of the block on all PEs that need one.
     let before = of_all.iter().map(|other| other.before).max().unwrap_or(0);
@@ -78,23 +67,10 @@ pub unsafe fn register(
     let n_users = of_all.iter().filter(|other| other.needs_block).count();
     let mut block = None;
     if n_users > 0 {
-        let block_bytes = (before + after) as usize * PAGE;
-        let request = AllocationRequest {
-            nbytes: block_bytes,
-            alignment: PAGE,
-            for_amos: false,
-            reclaims: true,
-        };
-        let Some(start) = allocate_block(call, pe, request) else {
-            if job.me == Pe(0) {
-                warning!(
-                    each: "{call}: no room in the symmetric heap for the {block_bytes} bytes of the buffer's pages; set a \
-                     larger SHMEM_SYMMETRIC_SIZE"
-                );
-            }
+        block = allocate_pages(call, pe, (before + after) as usize);
+        if block.is_none() {
             return null_mut();
-        };
-        block = Some((start.addr() - job.memory.heap().addr()) as u64);
+        }
     }
 
     let in_block = before * PAGE as u64 + (begin % PAGE) as u64;
@@ -135,6 +111,50 @@ pub unsafe fn register(
         Some(offset) => at_offset(job, offset),
         None => addr,
     }
+}
+
+/// Warns once of the PE whose memory cannot be registered.
+fn warn_of_refusal(call: Call, job: &Job, of_all: &[Request]) {
+    if let Some((of, why)) = first_refusal(of_all)
+        && job.me == Pe(0)
+    {
+        warning!(each: "{call}: argument addr: the memory of PE {of} {}", why.words());
+    }
+}
+
+/// Ends the job with an error unless all PEs register as many bytes.
+fn require_one_size(call: Call, nbytes: usize, of_all: &[Request]) {
+    for (of, other) in of_all.iter().enumerate() {
+        if other.nbytes != nbytes as u64 {
+            fail!(
+                call,
+                "argument nbytes is {nbytes}, but on PE {of} it is {}; pass the same size on all PEs",
+                other.nbytes
+            );
+        }
+    }
+}
+
+/// Allocates a block of whole pages, and returns its offset in the heap; `None`, with a warning, if
+/// there is no room, on all PEs.
+fn allocate_pages(call: Call, pe: &'static OwnPe, n_pages: usize) -> Option<u64> {
+    let job = pe.job();
+    let nbytes = n_pages * PAGE;
+    let request = AllocationRequest {
+        nbytes,
+        alignment: PAGE,
+        for_amos: false,
+        reclaims: true,
+    };
+
+    let start = allocate_block(call, pe, request);
+    if start.is_none() && job.me == Pe(0) {
+        warning!(
+            each: "{call}: no room in the symmetric heap for the {nbytes} bytes of the buffer's pages; set a larger \
+             SHMEM_SYMMETRIC_SIZE"
+        );
+    }
+    Some((start?.addr() - job.memory.heap().addr()) as u64)
 }
 
 /// `shmemx_buffer_unregister`: ends the registration of the buffer at `addr`, the program's

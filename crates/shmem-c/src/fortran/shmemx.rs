@@ -1,6 +1,6 @@
 //! Extensions of vendors: Cray's teams, whose handles are 8-byte integers, its all-to-all of blocks
-//! of different sizes, Sandia's clock, the initialization by a unique id, the use of the heap, and
-//! waits with a limit.
+//! of different sizes, Sandia's clock, the initialization by a unique id, the use of the heap,
+//! registered buffers, and waits with a limit.
 
 use core::ffi::{c_int, c_void};
 
@@ -11,7 +11,10 @@ use rushmem_runtime::constants::SHMEM_THREAD_SINGLE;
 use rushmem_runtime::limits::of_seconds;
 use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
 use rushmem_runtime::wait::wait_until_within;
-use rushmem_runtime::{Call, DefaultContext, TeamHandle, also_flush, heap, team, time};
+use rushmem_runtime::{
+    Call, DefaultContext, TeamHandle, also_flush, heap, register_buffer, team, time,
+    unregister_buffer,
+};
 
 use super::export::In;
 use super::setup::flush_units;
@@ -84,6 +87,11 @@ fortran! {
         used.write_unaligned(info.used);
         largest_free.write_unaligned(info.largest_free);
     };
+
+    [shmemx_buffer_register](array: *mut c_void, nbytes: In<usize>) -> c_int
+        = |call| c_int::from(register_buffer(call, array, nbytes, 0).is_null());
+    [shmemx_buffer_unregister](array: *mut c_void) -> c_int
+        = |call| unregister_buffer(call, array);
 
     [shmemx_release](addr: *mut *mut c_void) = |call| heap::release(call, addr.read_unaligned());
     [shmemx_reclaim]() -> usize = |call| heap::reclaim(call);

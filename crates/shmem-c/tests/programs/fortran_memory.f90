@@ -1,5 +1,5 @@
 ! SHPALLOC, SHPDEALLC and SHPCLMOVE: lengths in words of 4 bytes, error codes, and contents kept when a
-! block moves. SHMEMX_RELEASE and SHMEMX_RECLAIM.
+! block moves. SHMEMX_RELEASE and SHMEMX_RECLAIM. An array of the program that becomes symmetric.
 program fortran_memory
   implicit none
   include "shmem.fh"
@@ -7,6 +7,8 @@ program fortran_memory
   integer :: me, n, failures, code, i
   integer(kind=8) :: first, second, outside, old, total, used, with, room
   integer(kind=8), external :: shmemx_reclaim
+  integer, external :: shmemx_buffer_register, shmemx_buffer_unregister
+  integer, allocatable, target :: own(:)
   integer :: a(*), b(*)
   pointer (first, a), (second, b)
 
@@ -79,6 +81,19 @@ program fortran_memory
   call check(shmemx_reclaim() == 0, 65, "SHMEMX_RECLAIM frees nothing that is in use")
   call shmemx_release(first)
   call check(shmemx_reclaim() == 4 * count, 65, "SHMEMX_RECLAIM frees what all PEs have released")
+
+  allocate(own(count))
+  own = me
+  call check(shmemx_buffer_register(own, 4_8 * count) == 0, 65, "SHMEMX_BUFFER_REGISTER")
+  call check(all(own == me), 65, "a registered array keeps its contents")
+  call shmem_barrier_all()
+  call shmem_put4(own, own(count / 2 + 1), count / 2, mod(me + 1, n))
+  call shmem_barrier_all()
+  call check(all(own(1:count / 2) == mod(me + n - 1, n)), 65, "a registered array is symmetric")
+  call check(shmemx_buffer_unregister(own) == 0, 65, "SHMEMX_BUFFER_UNREGISTER")
+  call check(shmemx_buffer_unregister(own) /= 0, 65, "it is registered once")
+  call check(own(1) == mod(me + n - 1, n) .and. own(count) == me, 65, "it keeps what was put")
+  deallocate(own)
   call check_end()
 contains
   include "fortran_check.inc"

@@ -18,7 +18,7 @@ pub mod writes;
 
 pub use event::{
     AccessEvent, AccessKind, Action, Argument, ByteBlocks, CallKind, Effect, Event,
-    FollowedMembers, Membership, WordKind,
+    FollowedMembers, Membership, NO_PE, WordKind,
 };
 
 use self::results::CollectiveResult;

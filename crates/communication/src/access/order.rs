@@ -12,7 +12,7 @@ use crate::access::endpoints::{Endpoints, endpoints};
 use crate::links::{self, Links};
 use crate::net::network::{self, Network};
 use crate::net::polls;
-use crate::observers::{self, Action, Event};
+use crate::observers::{self, Action, Event, NO_PE};
 use crate::status::WaitDescription;
 use crate::sync::waits;
 use core::ffi::c_int;
@@ -22,7 +22,7 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::address::{self, ExistingPe, PeNumber as _};
 use rushmem_pe::memory::visibility::{complete, release};
-use rushmem_transport::{Endpoint, Error, Pe};
+use rushmem_transport::{Endpoint, Error};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -206,7 +206,7 @@ fn is_quiet<C: Context>(
 pub fn flush<C: Context>(call: Call, ctx: C) {
     polls::count_call();
     if ctx.is_valid(call) {
-        free_sources(links::require(call), call, ctx.handle(), None);
+        free_sources(links::require(call), call, ctx, NO_PE);
     }
 }
 
@@ -221,16 +221,22 @@ pub unsafe fn pe_flush<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     // SAFETY: the caller's promise.
     unsafe {
         for_each_pe(call, ctx, target_pes, npes, |pe| {
-            free_sources(links, call, ctx.handle(), Some(network::pe(pe)));
+            free_sources(links, call, ctx, pe);
         });
     }
 }
 
-fn free_sources(links: &Links, call: Call, ctx: ContextHandle, pe: Option<Pe>) {
+/// Waits until the sources of puts to a PE may be reused, or of all puts with [`NO_PE`].
+fn free_sources<C: Context>(links: &Links, call: Call, ctx: C, pe: c_int) {
+    let _observed = observers::call(|| Event {
+        pe,
+        ..event(call, ctx, Action::Flush)
+    });
     if links.network.is_open()
-        && let Some(mut endpoint) = links.endpoints.used(call, ctx)
+        && let Some(mut endpoint) = links.endpoints.used(call, ctx.handle())
     {
-        network::or_fail(call, endpoint.free_sources(pe));
+        let target = (pe != NO_PE).then(|| network::pe(pe));
+        network::or_fail(call, endpoint.free_sources(target));
     }
 }
 

@@ -103,6 +103,8 @@ pub enum Action {
     QuietOfPes,
     /// The part of `shmem_pe_quiet` that completes the operations on one PE.
     PeQuiet,
+    /// A flush, of the puts to `pe` alone if there is one: their sources may be reused.
+    Flush,
     /// A test for quiet. The event only ends if all operations are complete.
     QuietTest,
     /// A wait or test has found that a word of this PE satisfies its comparison. Without a

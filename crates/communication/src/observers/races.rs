@@ -2,7 +2,7 @@
 //! opened here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 
-use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership};
+use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership, NO_PE};
 use core::ffi::{CStr, c_int};
 use libloading::Library;
 use rushmem_explain::process::pid_namespace;
@@ -45,7 +45,7 @@ pub(super) fn begin(event: &Event) {
         Action::Collective(membership) | Action::Request(membership) => {
             (detector.enter)(&collective(event, membership));
         }
-        Action::Quiet { .. } | Action::PeQuiet | Action::QuietTest => {
+        Action::Quiet { .. } | Action::PeQuiet | Action::QuietTest | Action::Flush => {
             order(detector, event, Order::Begin);
         }
         _ => {}
@@ -68,6 +68,8 @@ pub(super) fn end(event: &Event) {
         Action::Fence => order(detector, event, Order::Fence),
         Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
         Action::PeQuiet => order(detector, event, Order::PeQuiet),
+        Action::Flush if event.pe == NO_PE => order(detector, event, Order::Flush),
+        Action::Flush => order(detector, event, Order::PeFlush),
         Action::Seen { has_surplus } => (detector.seen)(address::own_in_heap(addr, 1), has_surplus),
         Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
         Action::Block { is_allocated } => {

@@ -3,7 +3,8 @@
 //! An operation in flight is not an access of the thread that has issued it, since the thread does
 //! not wait for it until a quiet. The puts and atomic operations of one context to one PE are one
 //! actor, which a fence orders. Puts with a signal are one actor for each class of signals, since a
-//! signal covers its put alone. The gets from one PE, with the results of non-blocking atomic
+//! signal covers its put alone. The reads of the sources of non-blocking puts are actors beside
+//! these, since a flush ends them alone. The gets from one PE, with the results of non-blocking atomic
 //! operations, are another actor, which only a quiet completes.
 
 use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
@@ -247,11 +248,13 @@ impl Flight {
 pub struct ContextFlights {
     /// True if it is the default one.
     is_default: bool,
-    /// Puts and atomic operations, by target PE and class of the signal; 0 is no signal.
+    /// Puts and atomic operations, by target PE and class of the signal; 0 is no signal. From
+    /// [`SOURCES`] on, the reads of the sources of non-blocking puts of each class.
     puts: HashMap<(u32, usize), Flight>,
     /// Gets, by the PE from which they read.
     gets: HashMap<u32, Flight>,
-    /// For each thread that is in a quiet: the last operation of each actor when the quiet began.
+    /// For each thread that is in a quiet or a flush: the last operation of each actor when that
+    /// began.
     quiets: HashMap<Actor, HashMap<Actor, Epoch>>,
     /// The words whose fetched values are complete after the next quiet, with their PEs.
     pub fetched: HashSet<(u32, u64)>,
@@ -265,6 +268,18 @@ const FENCES: usize = 8;
 /// which makes clocks longer. Signals of one class are not distinguished: a thread that sees one
 /// counts as ordered after the puts of all earlier ones.
 const MAX_SIGNALS: usize = 64;
+/// The first class of the reads of sources.
+const SOURCES: usize = MAX_SIGNALS + 1;
+
+/// Returns the class of the puts with the signal at an address; without a signal it is 0.
+fn class_of(signal: usize) -> usize {
+    if signal == 0 {
+        0
+    } else {
+        // Signals have eight bytes, so neighbors are in different classes.
+        1 + signal / 8 % MAX_SIGNALS
+    }
+}
 
 impl ContextFlights {
     /// Returns the state of context `ctx`, without operations in flight.
@@ -284,13 +299,27 @@ impl ContextFlights {
         pe: u32,
         signal: usize,
     ) -> Option<&mut Flight> {
-        // Signals have eight bytes, so neighbors are in different classes.
-        let class = if signal == 0 {
-            0
-        } else {
-            1 + signal / 8 % MAX_SIGNALS
-        };
+        self.of_class(areas, me, pe, class_of(signal))
+    }
 
+    /// Returns the reads of the sources of non-blocking [`puts`](Self::puts).
+    pub fn sources(
+        &mut self,
+        areas: &SharedAreas,
+        me: u32,
+        pe: u32,
+        signal: usize,
+    ) -> Option<&mut Flight> {
+        self.of_class(areas, me, pe, SOURCES + class_of(signal))
+    }
+
+    fn of_class(
+        &mut self,
+        areas: &SharedAreas,
+        me: u32,
+        pe: u32,
+        class: usize,
+    ) -> Option<&mut Flight> {
         let info = ActorInfo {
             pe: me,
             role: ActorRole::InFlight(pe),
@@ -372,6 +401,20 @@ impl ContextFlights {
             }
             // An actor that is not in the list was enrolled after the quiet began.
             if let Some(last) = issued.get(&flight.actor) {
+                thread.clock.raise(flight.actor, *last);
+            }
+        }
+    }
+
+    /// Ends a flush of a thread, of the puts to one PE or to all: the sources of those that were
+    /// issued before it began may be changed.
+    pub fn flush(&mut self, pe: Option<u32>, thread: &mut Thread) {
+        let issued = self.quiets.remove(&thread.actor).unwrap_or_default();
+        for ((to, class), flight) in &self.puts {
+            if *class >= SOURCES
+                && pe.is_none_or(|pe| pe == *to)
+                && let Some(last) = issued.get(&flight.actor)
+            {
                 thread.clock.raise(flight.actor, *last);
             }
         }

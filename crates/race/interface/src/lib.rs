@@ -9,7 +9,7 @@ use core::ffi::c_int;
 /// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface. The runtime uses no library of another version.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The file name by which the runtime opens the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
@@ -29,7 +29,7 @@ pub struct Detector {
     pub begin: extern "C" fn(&CheckedAccess),
     /// The call of the access returns.
     pub end: extern "C" fn(&CheckedAccess),
-    /// A fence or a quiet on context `ctx`; `pe` is used by [`Order::PeQuiet`] alone.
+    /// A fence, a quiet or a flush on context `ctx`; `pe` is used by those of one PE alone.
     pub order: extern "C" fn(Order, ctx: u64, pe: u32),
     /// A wait for a word of this PE, or a test of one, has succeeded. `addr` is the address of the
     /// word. `has_surplus` is true if it would also have succeeded with one less in the word.
@@ -265,13 +265,17 @@ pub struct CheckedAccess {
 pub enum Order {
     /// A fence.
     Fence,
-    /// A quiet of any kind begins. It does not cover operations that other threads issue from now
-    /// on.
+    /// A quiet or flush of any kind begins. It does not cover operations that other threads issue
+    /// from now on.
     Begin,
     /// A quiet to all PEs ends.
     Quiet,
     /// A quiet to one PE ends.
     PeQuiet,
+    /// A flush ends: the sources of puts may be reused.
+    Flush,
+    /// A flush of the puts to one PE ends.
+    PeFlush,
 }
 
 /// The members of a collective whose accesses before the call are complete when a member leaves it.

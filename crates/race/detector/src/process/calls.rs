@@ -76,7 +76,19 @@ impl ProcessDetector {
             return;
         };
         let put = flight.issue();
-        let fenced = call.context.fenced(pe, &call.thread.clock);
+        let mut fenced = call.context.fenced(pe, &call.thread.clock);
+
+        // The source of a blocking put may be used again when the call returns. It is read before
+        // anything is written, which matters if the two overlap.
+        let mut reader = call.thread.stamp();
+        if access.operation == AccessOperation::PutNbi {
+            let sources = call
+                .context
+                .sources(&self.areas, self.me, pe, access.signal);
+            let Some(sources) = sources else { return };
+            reader = sources.issue();
+            fenced.push(reader);
+        }
         let view = View {
             clock: &call.thread.clock,
             fenced: &fenced,
@@ -85,13 +97,6 @@ impl ProcessDetector {
         let kind = match access.operation {
             AccessOperation::Update => atomic(access),
             _ => ShadowKind::WRITE,
-        };
-
-        // The source of a blocking put may be used again when the call returns. It is read before
-        // anything is written, which matters if the two overlap.
-        let reader = match access.operation {
-            AccessOperation::PutNbi => put,
-            _ => call.thread.stamp(),
         };
         let reads = call.of_kind(ShadowKind::READ).record(reader);
         self.record_blocks(access.local, None, reads, view);
@@ -250,14 +255,14 @@ impl ProcessDetector {
         });
     }
 
-    /// Records a fence, or the begin or end of a quiet.
+    /// Records a fence, or the begin or end of a quiet or a flush.
     pub fn order(&self, order: Order, ctx: u64, pe: u32) {
         self.with_caller(|thread| {
             if let Some(context) = locked(&self.contexts).get_mut(&ctx) {
                 self.order_context(context, order, pe, thread);
             }
 
-            if order == Order::Begin {
+            if matches!(order, Order::Begin | Order::Flush | Order::PeFlush) {
                 return;
             }
 
@@ -284,6 +289,8 @@ impl ProcessDetector {
             Order::Begin => context.begin_quiet(thread.actor),
             Order::Quiet => self.complete(context, None, thread),
             Order::PeQuiet => self.complete(context, Some(pe), thread),
+            Order::Flush => context.flush(None, thread),
+            Order::PeFlush => context.flush(Some(pe), thread),
         }
     }
 

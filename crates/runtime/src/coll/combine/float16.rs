@@ -157,6 +157,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it is safe code")]
     fn every_number_is_what_its_bits_define_and_comes_back() {
         for format in &FORMATS {
             for bits in 0..=u16::MAX {
@@ -180,6 +181,7 @@ mod tests {
     /// Between two neighbors lie numbers of `f32`: the middle becomes the even one, and the numbers
     /// beside the middle the nearer one. Behind the largest number comes the infinite one.
     #[test]
+    #[cfg_attr(miri, ignore = "it is safe code")]
     fn what_lies_between_two_numbers_becomes_the_nearer_or_the_even_one() {
         for format in &FORMATS {
             for low in 0..format.infinite {

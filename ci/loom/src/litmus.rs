@@ -97,8 +97,8 @@ fn put_and_get(words: &Words, own: usize, order: fn()) -> u32 {
     words[1 - own].load(Relaxed)
 }
 
-/// Without the fence, the second put may be seen alone. This shows that the tests of message passing
-/// can fail.
+/// Without the fence, the second put may be seen alone. This shows that the tests of message
+/// passing can fail.
 #[test]
 #[should_panic(expected = "left: 0")]
 fn without_a_fence_the_second_put_may_be_seen_alone() {

@@ -25,12 +25,7 @@ pub fn all_reduce(
     parts: u32,
     sync: SyncAlgorithm,
 ) -> impl Iterator<Item = Step> + Clone {
-    let share = share(n, me, parts);
-    let own = (!share.is_empty()).then_some(Step::ReduceDirect {
-        first: share.start,
-        count: share.end - share.start,
-        to: Receivers::All,
-    });
+    let own = combine_share(n, me, parts, |_| Receivers::All);
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
@@ -44,16 +39,23 @@ pub fn reduce_to(
     parts: u32,
     sync: SyncAlgorithm,
 ) -> impl Iterator<Item = Step> + Clone {
+    let to_root = |first| Receivers::One {
+        member: root,
+        first,
+    };
+    let own = combine_share(n, me, parts, to_root);
+    sync.plan(n, me).chain(own).chain(sync.plan(n, me))
+}
+
+/// Returns the step in which a member combines its share of a vector, if it has one. `to` returns
+/// the receivers of a share that begins with a part.
+fn combine_share(n: u32, me: u32, parts: u32, to: impl Fn(u32) -> Receivers) -> Option<Step> {
     let share = share(n, me, parts);
-    let own = (!share.is_empty()).then_some(Step::ReduceDirect {
+    (!share.is_empty()).then(|| Step::ReduceDirect {
         first: share.start,
         count: share.end - share.start,
-        to: Receivers::One {
-            member: root,
-            first: share.start,
-        },
-    });
-    sync.plan(n, me).chain(own).chain(sync.plan(n, me))
+        to: to(share.start),
+    })
 }
 
 /// Returns the plan of a reduce-scatter between two syncs: member `me` combines part `me` of the

@@ -148,9 +148,9 @@ pub fn around(bytes: &Range<usize>) -> Range<usize> {
 /// place. After an error, some pages were replaced and others not; all have their contents.
 ///
 /// # Safety
-/// The pages are mapped for reads and writes. No thread writes `unused`, which is a part of them,
-/// meanwhile. `block` has as many bytes, begins at a page and is in the slice of this PE, and nobody
-/// uses it, unless it is what is mapped in place of the pages now.
+/// The pages are mapped for reads and writes. During the call no thread writes `unused`, which is a
+/// part of them. `block` has as many bytes, begins at a page and is in the slice of this PE, and
+/// nobody uses it, unless it is what is mapped in place of the pages now.
 ///
 /// # Errors
 /// When the kernel refuses, or the program has closed the file of the slices.
@@ -332,10 +332,6 @@ fn move_pages(pages: *mut c_void, nbytes: usize, place: *mut u8) -> Result<(), E
     // SAFETY: replaces pages by those that have their contents, as the callers ensure.
     unsafe { mremap_fixed(pages, nbytes, nbytes, MremapFlags::MAYMOVE, place.cast()) }?;
     Ok(())
-}
-
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The settings of the runtime in one table: names, defaults, meanings, and how a value is parsed.
 //! The struct, its parser, `SHMEM_INFO`, `shmem-info` and docs/settings.md come from it.
 //!
-//! A new setting is a row of `settings!`: a field with its type, the name, the default, the meaning, a
-//! parser, and the text that names the allowed values; then `cargo xtask codegen` writes
-//! docs/settings.md. A setting of a provider is a `Setting` in the table of its `settings.rs`, with a
-//! check of its value, which is made on one node, too; the provider asks its `Host` for the value and
-//! parses it. A deprecated name is also in `OLD_NAMES` of `crates/bootstrap/src/config.rs`. A setting
-//! that must be equal on all PEs is also a field of `StartupRecord`
+//! A new setting is a row of `settings!`: a field with its type, the name, the default, the
+//! meaning, a parser, and the text that names the allowed values; then `cargo xtask codegen` writes
+//! docs/settings.md. A setting of a provider is a `Setting` in the table of its `settings.rs`, with
+//! a check of its value, which is made on one node, too; the provider asks its `Host` for the value
+//! and parses it. A deprecated name is also in `OLD_NAMES` of `crates/bootstrap/src/config.rs`. A
+//! setting that must be equal on all PEs is also a field of `StartupRecord`
 //! (`crates/runtime/src/start/exchange.rs`).
 //!
 //! [`Settings::read`] reads the environment only through the function that it is given.

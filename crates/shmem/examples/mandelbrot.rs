@@ -1,5 +1,5 @@
-//! A picture of the Mandelbrot set, which is distributed over the PEs: the threads of each PE compute
-//! its pixels, PE 0 gets all and prints them.
+//! A picture of the Mandelbrot set, which is distributed over the PEs: the threads of each PE
+//! compute its pixels, PE 0 gets all and prints them.
 
 use rayon::prelude::*;
 

@@ -82,8 +82,9 @@ impl<T: AtomicValue, C: Threads> Remote<'_, Sym<Atomic<T>>, Peer<'_, C>> {
     /// Writes what `f` returns for the value, unless it returns `None`. Returns the old value: as
     /// `Ok` if a value was written, otherwise as an error, as the atomic types of `std`.
     ///
-    /// It is a [`load`](Self::load), and [`compare_exchange`](Self::compare_exchange) until no other
-    /// PE has changed the value meanwhile, so at least two round trips; `f` is called before each.
+    /// It is a [`load`](Self::load), and [`compare_exchange`](Self::compare_exchange) until no
+    /// other PE has changed the value meanwhile, so at least two round trips; `f` is called before
+    /// each.
     ///
     /// ```
     /// # let shmem = shmem::init();

@@ -66,8 +66,8 @@ impl<C: Threads> Shmem<C> {
     }
 }
 
-// What a PE loads of its own needs no operation, so no handle and no context: any thread may load at
-// any time. A store would not be atomic towards the updates by a network card.
+// What a PE loads of its own needs no operation, so no handle and no context: any thread may load
+// at any time. A store would not be atomic towards the updates by a network card.
 impl<T: AtomicValue> Sym<Atomic<T>> {
     /// Returns this PE's value of the element. As [`wait`](Shmem::wait), which is faster in a loop,
     /// it finds what operations have changed; they are complete after a barrier, for example.

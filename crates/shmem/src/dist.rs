@@ -255,8 +255,8 @@ impl<'s, T: Element, C: Threads> BlockArray<'s, T, C> {
     }
 
     /// Calls `f` with the elements of this PE, which no other PE can access until all PEs have
-    /// returned from their `f`: an [epoch](SymArray::epoch). Collective over all PEs of the job. The
-    /// standard has no such routine.
+    /// returned from their `f`: an [epoch](SymArray::epoch). Collective over all PEs of the job.
+    /// The standard has no such routine.
     ///
     /// The elements are a slice as any other, so threads of this PE may share them: with the crate
     /// rayon, `array.epoch(|own| own.par_iter_mut().for_each(..))`.

@@ -95,8 +95,8 @@ impl Termination for JobStatus {
 /// `program` returns what `main` may return: nothing, a status, or a [`Result`]. An error is
 /// printed, and ends the job with status 1.
 ///
-/// Started by `oshrun` or another launcher, the process is a PE of that job, which has `n` PEs or, if
-/// `n` is `None`, any number, and starts no others.
+/// Started by `oshrun` or another launcher, the process is a PE of that job, which has `n` PEs or,
+/// if `n` is `None`, any number, and starts no others.
 ///
 /// The handle is that of [`init`]. A program whose threads call the library, by
 /// [`init_shared`](crate::init_shared), is started by a launcher instead. If a job hangs, SIGQUIT
@@ -119,10 +119,11 @@ impl Termination for JobStatus {
 /// ```
 ///
 /// # Panics
-/// If `n` is 0, if it is `None` and `SHMEM_N_PES` is no number of PEs, if this process has called it before, if the thread is not the one of `main` (a
-/// test is a [`shmem::test!`](crate::test!) instead), if the program's file was deleted or replaced
-/// since the start of this process, or if processes cannot be started. Under a launcher the job
-/// ends with a message if it has another number of PEs.
+/// If `n` is 0, if it is `None` and `SHMEM_N_PES` is no number of PEs, if this process has called it
+/// before, if the thread is not the one of `main` (a test is a [`shmem::test!`](crate::test!)
+/// instead), if the program's file was deleted or replaced since the start of this process, or if
+/// processes cannot be started. Under a launcher the job ends with a message if it has another
+/// number of PEs.
 #[track_caller]
 pub fn launch<T: Termination>(
     n: impl Into<Option<usize>>,

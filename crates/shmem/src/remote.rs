@@ -15,7 +15,7 @@ use std::fmt;
 /// | [`SymSlice`] of plain data | `put`, `get`, `to_vec`, `put_with` |
 /// | the same | `put_blocks`, `get_blocks`, `put_owned`, `put_owned_with`, `get_owned` |
 /// | [`Sym`] of plain data | `read`, `write` |
-/// | [`Sym`] of [`Atomic`] | `load`, `store`, `swap`, `compare_exchange`, `fetch_add`, `fetch_max` and others |
+/// | [`Sym`] of [`Atomic`] | `load`, `store`, `swap`, `fetch_add`, `fetch_max` and others |
 /// | [`SymSlice`] of [`Atomic`] | `load_each`, `load_into`, `store_each`, `fill` |
 /// | [`Sym`] of [`Signal`](crate::Signal) | `set`, `add` |
 ///

@@ -1,10 +1,10 @@
 //! The algorithms of each operation: their names, the conditions under which they can be used, and
 //! their plans.
 //!
-//! To add an algorithm, write its plan in this crate, add a variant here and rows in `built_in.txt`,
-//! and describe it in the text of its setting (`crates/pe/src/settings.rs`) and in
-//! docs/performance/collectives.md. `tests/plans` and `crates/shmem-c/tests/jobs/algorithms.rs` test
-//! it.
+//! To add an algorithm, write its plan in this crate, add a variant here and rows in
+//! `built_in.txt`, and describe it in the text of its setting (`crates/pe/src/settings.rs`) and in
+//! docs/performance/collectives.md. `tests/plans` and `crates/shmem-c/tests/jobs/algorithms.rs`
+//! test it.
 
 use super::facts::{ChoiceFacts, SHORT_MAX_BYTES};
 use crate::{

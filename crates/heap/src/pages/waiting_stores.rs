@@ -5,11 +5,13 @@
 //! Where it refuses that, as in many containers, [`faults`](super::faults) does.
 #![allow(unsafe_code)]
 
+use super::PAGE;
 use super::faults::ReadOnly;
-use super::{PAGE, last_error};
 use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+use rustix::mm::{UserfaultfdFlags, userfaultfd};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::ptr::with_exposed_provenance;
 
 /// Pages to which stores wait. Its drop lets the stores go on.
@@ -74,40 +76,37 @@ struct WriteProtect {
     mode: u64,
 }
 
-const USER_MODE_ONLY: libc::c_int = 1;
-const API: u64 = 0xaa;
+/// `UFFD_USER_MODE_ONLY`: stores of the program itself wait, and one by a system call fails.
+const USER_MODE_ONLY: u32 = 1;
+/// The version of the interface, which is also the group of its requests.
+const API: u8 = 0xaa;
 const FEATURE_WRITE_PROTECT: u64 = 1;
 const MODE_WRITE_PROTECT: u64 = 2;
 const PROTECT: u64 = 1;
 
-/// The number of a request with a structure of this size that the kernel reads and writes.
-const fn request<T>(number: u64) -> u64 {
-    3 << 30 | (size_of::<T>() as u64) << 16 | API << 8 | number
-}
+const SET_API: Opcode = opcode::read_write::<Api>(API, 0x3f);
+const REGISTER: Opcode = opcode::read_write::<Register>(API, 0);
+const WRITE_PROTECT: Opcode = opcode::read_write::<WriteProtect>(API, 6);
 
 /// Write-protects pages until the returned descriptor is closed.
-fn write_protect(pages: &Range<usize>) -> Result<OwnedFd, Errno> {
+pub(super) fn write_protect(pages: &Range<usize>) -> Result<OwnedFd, Errno> {
     // The protection of a page that was never touched would be none.
     for page in pages.clone().step_by(PAGE) {
         // SAFETY: the page is mapped for reads, as the callers of this module ensure.
         unsafe { with_exposed_provenance::<u8>(page).read_volatile() };
     }
 
-    let flags = libc::O_CLOEXEC | USER_MODE_ONLY;
-    // SAFETY: the call has no preconditions.
-    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
-    if fd < 0 {
-        return Err(last_error());
-    }
-    // SAFETY: the descriptor was just opened, and nothing else owns it.
-    let uffd = unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) };
+    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::from_bits_retain(USER_MODE_ONLY);
+    // SAFETY: the descriptor is used for the requests below alone.
+    let uffd = unsafe { userfaultfd(flags) }?;
 
     let mut api = Api {
-        api: API,
+        api: API.into(),
         features: FEATURE_WRITE_PROTECT,
         ioctls: 0,
     };
-    control(&uffd, request::<Api>(0x3f), &mut api)?;
+    request::<SET_API, _>(&uffd, &mut api)?;
+
     let [start, nbytes] = [pages.start as u64, pages.len() as u64];
     let mut register = Register {
         start,
@@ -115,18 +114,21 @@ fn write_protect(pages: &Range<usize>) -> Result<OwnedFd, Errno> {
         mode: MODE_WRITE_PROTECT,
         ioctls: 0,
     };
-    control(&uffd, request::<Register>(0), &mut register)?;
+    request::<REGISTER, _>(&uffd, &mut register)?;
+
     let mut protect = WriteProtect {
         start,
         nbytes,
         mode: PROTECT,
     };
-    control(&uffd, request::<WriteProtect>(6), &mut protect)?;
+    request::<WRITE_PROTECT, _>(&uffd, &mut protect)?;
     Ok(uffd)
 }
 
-fn control<T>(uffd: &OwnedFd, request: u64, argument: &mut T) -> Result<(), Errno> {
-    // SAFETY: each request gets the structure that it takes, which lives during the call.
-    let code = unsafe { libc::ioctl(uffd.as_raw_fd(), request as _, &raw mut *argument) };
-    if code < 0 { Err(last_error()) } else { Ok(()) }
+/// Makes a request, for which the kernel reads and writes `argument`.
+fn request<const REQUEST: Opcode, T>(uffd: &OwnedFd, argument: &mut T) -> Result<(), Errno> {
+    // SAFETY: each caller passes the structure of its request.
+    let updater = unsafe { Updater::<REQUEST, T>::new(argument) };
+    // SAFETY: the requests of this module decide which stores wait, and nothing more.
+    unsafe { ioctl(uffd, updater) }
 }

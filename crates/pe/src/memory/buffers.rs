@@ -57,7 +57,7 @@ fn contains(start: usize, length: usize, addr: usize, nbytes: usize) -> bool {
 /// The registered buffers of a PE.
 #[derive(Debug)]
 pub struct RegisteredBuffers {
-    /// The number of buffers, so that accesses of a program without any search nothing.
+    /// The number of buffers. If there is none, an access searches no table.
     n: AtomicUsize,
     /// The number of changes. Its lowest bit says which table is in use.
     version: AtomicUsize,

@@ -4,8 +4,8 @@
 //! not wait for it until a quiet. The puts and atomic operations of one context to one PE are one
 //! actor, which a fence orders. Puts with a signal are one actor for each class of signals, since a
 //! signal covers its put alone. The reads of the sources of non-blocking puts are actors beside
-//! these, since a flush ends them alone. The gets from one PE, with the results of non-blocking atomic
-//! operations, are another actor, which only a quiet completes.
+//! these, since a flush ends them alone. The gets from one PE, with the results of non-blocking
+//! atomic operations, are another actor, which only a quiet completes.
 
 use crate::areas::{Counter, MAX_ACTORS, ShadowPlace, SharedAreas};
 use crate::clock::{Actor, Epoch, Stamp, VectorClock};

@@ -2,8 +2,8 @@
 //! sets.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the PEs
-//! exchange offsets and sizes: in lines where there are some, otherwise by messages. Each PE accesses
-//! only its own arrays of offsets and sizes, so these need not be symmetric.
+//! exchange offsets and sizes: in lines where there are some, otherwise by messages. Each PE
+//! accesses only its own arrays of offsets and sizes, so these need not be symmetric.
 #![allow(unsafe_code)]
 
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
@@ -44,9 +44,9 @@ pub struct TargetBlocks {
     pub nbytes: usize,
 }
 
-/// `shmemx_alltoallv` and `shmemx_team_alltoallvmem`: stores the block that member `k` sends to this
-/// member at byte `t_offsets[k]` of `target`, and the size of that block in `t_sizes[k]` unless that
-/// array is null. Returns 0.
+/// `shmemx_alltoallv` and `shmemx_team_alltoallvmem`: stores the block that member `k` sends to
+/// this member at byte `t_offsets[k]` of `target`, and the size of that block in `t_sizes[k]`
+/// unless that array is null. Returns 0.
 ///
 /// # Safety
 /// Each array has an entry for each member: `t_offsets` and the arrays of `blocks` are valid for

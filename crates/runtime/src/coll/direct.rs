@@ -3,10 +3,10 @@
 //!
 //! A reduction reads mapped sources in place, in blocks so small that the result of a block stays
 //! in the cache until it is stored on its receivers. If all members are mapped, it computes the
-//! result in this PE's destination, unless that overlaps the source or belongs to no receiver. Sources that are not mapped
-//! are fetched first, in blocks so large that they keep a network busy. A scan copies or fetches
-//! one member's source after the other, in small blocks. The synchronization is in the plan, not
-//! here.
+//! result in this PE's destination, unless that overlaps the source or belongs to no receiver.
+//! Sources that are not mapped are fetched first, in blocks so large that they keep a network busy.
+//! A scan copies or fetches one member's source after the other, in small blocks. The
+//! synchronization is in the plan, not here.
 
 use crate::coll::combine::Combine;
 use rushmem_communication::access::endpoints::Endpoints;
@@ -72,7 +72,7 @@ pub(crate) fn reduce(
 /// Where the result of a direct reduction is stored.
 #[derive(Clone, Copy)]
 pub(crate) struct ReducedTo {
-    /// The range, of the length of the source.
+    /// The range that gets the result, as long as the source.
     pub(crate) range: SymmetricRange,
     /// The only receiver; `None` if all members receive the result.
     pub(crate) only: Option<Pe>,

@@ -80,8 +80,8 @@ struct Work {
     elements: ElementCount,
 }
 
-// SAFETY: the pointers are to symmetric memory, and to arrays that the program leaves to the library
-// until the request is done. Every thread of the PE may access them.
+// SAFETY: the pointers are to symmetric memory, and to arrays that the program leaves to the
+// library until the request is done. Every thread of the PE may access them.
 unsafe impl Send for Work {}
 
 /// Starts a collective on a team. `elements` are those of each array if there is an operator,

@@ -41,8 +41,8 @@ pub unsafe fn reduce(
     0
 }
 
-/// `shmemx_*_reduce_to`: as [`reduce`], but only member `root` gets the result; `dest` of the others
-/// is not written.
+/// `shmemx_*_reduce_to`: as [`reduce`], but only member `root` gets the result; `dest` of the
+/// others is not written.
 ///
 /// # Safety
 /// The precondition of all routines, which [the crate](crate#safety) states.

@@ -1,6 +1,6 @@
 //! Collectives: the all-to-all of blocks of different sizes, Cray's old reductions over teams,
-//! Sandia's names of the scans, scans of other operators, bitwise reductions of the signed types of C, reductions whose
-//! result goes to one member or is divided among them, and gather and scatter.
+//! Sandia's names of the scans, scans of other operators, bitwise reductions of the signed types of
+//! C, reductions whose result goes to one member or is divided among them, and gather and scatter.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 

@@ -15,8 +15,8 @@ use std::slice;
 
 impl<T: PlainData, C: Threads> BlockArray<'_, T, C> {
     /// Returns the values of the elements of these indices, in their order, as
-    /// `array.at(index).read()` does (`shmem_get_nbi`, §9.6.2.2, of each). An index may come several
-    /// times. Completes all operations of this PE on the default context.
+    /// `array.at(index).read()` does (`shmem_get_nbi`, §9.6.2.2, of each). An index may come
+    /// several times. Completes all operations of this PE on the default context.
     ///
     /// ```
     /// # let shmem = shmem::init();

@@ -22,8 +22,8 @@ fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
     (0..team.n_pes() as u64).map(of).collect()
 }
 
-/// The operator that combines two functions of the kind `factor * x + term` to the one that calls the
-/// first and then the second: associative, but not commutative.
+/// The operator that combines two functions of the kind `factor * x + term` to the one that calls
+/// the first and then the second: associative, but not commutative.
 #[derive(Clone, Copy, Debug, PartialEq, shmem::Element)]
 #[repr(C)]
 struct Linear {

@@ -164,7 +164,8 @@ impl<W: Wire> Origin<W> {
         route.has_writes_before = false;
     }
 
-    /// Waits until the sources of all puts to a PE, or to all PEs, may be reused. Batches are copies.
+    /// Waits until the sources of all puts to a PE, or to all PEs, may be reused. Batches are
+    /// copies.
     pub(super) fn free_sources(&mut self, pe: Option<Pe>) -> Result<(), Error> {
         self.network.local().loss.check()?;
 

@@ -1,5 +1,6 @@
-//! The litmus tests of the memory model (docs/c.md) over the simulated wires, those whose operations
-//! the engine carries out. Loads and waits read the memory of the PE, as the CPU of the target does.
+//! The litmus tests of the memory model (docs/c.md) over the simulated wires, those whose
+//! operations the engine carries out. Loads and waits read the memory of the PE, as the CPU of the
+//! target does.
 //!
 //! The calls of the PEs are made in any order. An event of the world happens before the next call
 //! now and then, and during each call that waits.

@@ -1,21 +1,21 @@
-//! Runs the engine in a simulated world: 2 to 4 PEs with 1 or 2 contexts each, in one thread, with a
-//! clock that jumps from event to event.
+//! Runs the engine in a simulated world: 2 to 4 PEs with 1 or 2 contexts each, in one thread, with
+//! a clock that jumps from event to event.
 //!
-//! The programs put, get, signal, fence and so on at random, over wires with the capabilities of each
-//! provider: `tcp`, `ucx` and `ofi`, each moved by CPUs or by a NIC, with the atomic operations of the
-//! network or of the target's CPU, with sessions and proxies. The wires delay and split what they
-//! carry, reorder it as far as their order allows, have no room now and then, lack keys, and report
-//! completions late and in any order. In every fourth world a PE dies.
+//! The programs put, get, signal, fence and so on at random, over wires with the capabilities of
+//! each provider: `tcp`, `ucx` and `ofi`, each moved by CPUs or by a NIC, with the atomic
+//! operations of the network or of the target's CPU, with sessions and proxies. The wires delay and
+//! split what they carry, reorder it as far as their order allows, have no room now and then, lack
+//! keys, and report completions late and in any order. In every fourth world a PE dies.
 //!
-//! After each event the memory of the PEs is checked: it shows nothing after a fence before everything
-//! that precedes the fence, no signal before its data, and no torn word. A quiet returns only once
-//! everything is stored; each result is the right one, stored once and nowhere else; without a further
-//! call the service threads finish what calls have left; a loss is reported once on each PE, and then
-//! by every call; at the end all queues and tables are empty. A call that waits although no event is
-//! left fails.
+//! After each event the memory of the PEs is checked: it shows nothing after a fence before
+//! everything that precedes the fence, no signal before its data, and no torn word. A quiet returns
+//! only once everything is stored; each result is the right one, stored once and nowhere else;
+//! without a further call the service threads finish what calls have left; a loss is reported once
+//! on each PE, and then by every call; at the end all queues and tables are empty. A call that
+//! waits although no event is left fails.
 //!
-//! The seed determines a world: `RUSHMEM_SEED=147 cargo test -p rushmem-transport --test simulated tcp`
-//! repeats one, event by event.
+//! The seed determines a world. With `RUSHMEM_SEED=147`, the test of a wire repeats the world of
+//! that seed, event by event.
 
 mod actor;
 mod call;

@@ -1,5 +1,5 @@
-//! Splits a command line into the options of oshrun, and the program with its arguments. `clap` does
-//! not, since it has no long options with one hyphen, such as `-np` and `-ppn`.
+//! Splits a command line into the options of oshrun, and the program with its arguments. `clap`
+//! does not, since it has no long options with one hyphen, such as `-np` and `-ppn`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -16,8 +16,8 @@ pub struct Float16(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable, Pod)]
 pub struct BFloat16(pub u16);
 
-/// The difference of the exponents of an `f32` and a [`Float16`], in the place of the exponent of an
-/// `f32`.
+/// The difference of the exponents of an `f32` and a [`Float16`], in the place of the exponent of
+/// an `f32`.
 const EXPONENTS: u32 = (127 - 15) << 23;
 /// The bits of a fraction that an `f32` has more than a [`Float16`].
 const FEWER: u32 = 23 - 10;
@@ -77,8 +77,8 @@ impl BFloat16 {
     }
 }
 
-/// Returns the bits of a number without the last `fewer`, rounded to the nearest, of two to the even
-/// one.
+/// Returns the bits of a number without the last `fewer`, rounded to the nearest, of two to the
+/// even one.
 #[inline]
 fn rounded(bits: u32, fewer: u32) -> u32 {
     let is_odd = bits >> fewer & 1;

@@ -4,7 +4,7 @@
 
 pub mod amo;
 pub mod buffers;
-pub(crate) mod cray;
+pub(crate) mod cray_splits;
 pub mod ctx;
 pub mod heap;
 pub mod limits;

@@ -15,7 +15,7 @@ use rushmem_pe::digest::digest;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::members::RowAndColumn;
 
-pub use crate::api::cray::{NoTeamLeft, split_color, split_grid, split_strided_by_members};
+pub use crate::api::cray_splits::{NoTeamLeft, split_color, split_grid, split_strided_by_members};
 pub use crate::teams::team::TeamConfig;
 
 /// `shmem_team_my_pe` (§9.4.1): the number of this PE in a team; -1 for the invalid team.

@@ -1,4 +1,4 @@
-//! The registry of the teams of this PE, by handle. `api::team`, `api::cray` and `active_set`
+//! The registry of the teams of this PE, by handle. `api::team`, `api::cray_splits` and `active_set`
 //! create and destroy teams.
 
 use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot, Slots};

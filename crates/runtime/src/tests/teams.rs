@@ -3,7 +3,7 @@
 
 use super::kit::{Shape, TestPe, WORLD, job};
 use super::model::{Case, Collective, OPERATORS, Place};
-use crate::api::cray::{split_color, split_grid, split_strided_by_members};
+use crate::api::cray_splits::{split_color, split_grid, split_strided_by_members};
 use crate::api::team::{
     TeamConfig, config, destroy, my_pe, n_pes, split_2d, split_strided, translate_pe,
 };

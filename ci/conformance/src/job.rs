@@ -66,15 +66,18 @@ fn number(variable: &str) -> Option<u32> {
 fn starter(pe: u32, n_pes: u32) -> Command {
     let program = env::current_exe().expect("the test binary's path");
     let position = format!("{pe}/{n_pes}");
+
     match env::var_os(ELSEWHERE) {
         Some(elsewhere) if pe % 2 == 1 => {
             let mut command = Command::new(&elsewhere);
             command.arg("env").arg(format!("{VARIABLE}={position}"));
+
             for (name, value) in env::vars() {
                 if is_passed_on(&name) {
                     command.arg(format!("{name}={value}"));
                 }
             }
+
             command.arg(program);
             command
         }

@@ -149,6 +149,7 @@ fn rust_of(c_type: &str) -> String {
             None => format!("*mut {}", rust_of(pointee.trim())),
         };
     }
+
     match c_type {
         "char" => type_name::<std::ffi::c_char>(),
         "signed char" | "int8_t" => "i8",

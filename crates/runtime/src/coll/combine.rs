@@ -465,6 +465,7 @@ unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
     let done = unsafe { combine_by::<T, O, [V; 4]>(dest, left, right, 0, nelems) };
     // SAFETY: the caller's contract is the callee's, and `done` is not above `nelems`.
     let done = unsafe { combine_by::<T, O, V>(dest, left, right, done, nelems) };
+
     if done < nelems {
         let dest = dest.wrapping_add(done);
         let left = left.wrapping_add(done);

@@ -284,7 +284,6 @@ mod tests {
             "tatic data",
             "Algorithms of collectives",
             "OSU benchmarks",
-            "onstants of waiting",
             "mall operations",
             "Glossary",
             "What the tests do not cover",

@@ -80,7 +80,7 @@ pub(crate) fn no_descriptors() -> String {
 
 /// The sleeps of a waiter are short, since not every event ends them. A poll takes a microsecond,
 /// or over twenty while much data arrives, so a thread that polls every 25 us counts as one that
-/// waits. The service thread serves peers itself if a thread in a long call does not poll.
+/// waits; with 10 us, puts of 1 MiB took 1.25 times as long. The service thread serves peers itself if a thread in a long call does not poll.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     sleep: NAP,
     often: Duration::from_micros(25),
@@ -100,8 +100,9 @@ pub struct Tuning {
     /// Maximum number of bytes of a transfer that is copied, so that its source may be reused at
     /// once.
     pub copy_up_to: usize,
-    /// The same for a put whose call would otherwise wait for the target; unused if copies need
-    /// registered memory.
+    /// The same for a put whose call would otherwise wait for the target, for a round trip; unused
+    /// if copies need registered memory. Without it, 4 PEs on two CPUs took 1.2 times as long to
+    /// reduce 8 KiB.
     pub copy_before_waiting_up_to: usize,
     /// Maximum number of requests of an endpoint that one PE has not acknowledged, and of its
     /// requests whose answers have not arrived.

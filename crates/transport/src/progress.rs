@@ -8,7 +8,7 @@
 //! A change of how threads wait touches [`backoff`] (polls, yields and sleeps of all waits), and in
 //! `crates/communication/src`: `sync/waits.rs` (what ends the sleep of a call), `net/doorbell.rs`
 //! with its model in `ci/loom/src/wake_up.rs`, and `sync/word_tasks` with its model in
-//! `ci/loom/src/word_tasks.rs`. docs/performance.md has the measurements.
+//! `ci/loom/src/word_tasks.rs`.
 
 pub mod backoff;
 pub mod cpu_sharing;

@@ -28,7 +28,7 @@ const CALL_GRACE: Duration = Duration::from_millis(200);
 static NIC: OnceLock<NicName> = OnceLock::new();
 
 /// Sets the preferred NIC, before a transport is opened.
-pub fn prefer(nic: NicName) {
+pub fn set_preferred_nic(nic: NicName) {
     // This cannot fail: only the first init joins the job.
     let _ = NIC.set(nic);
 }
@@ -63,8 +63,8 @@ impl ProcessHost {
         }
     }
 
-    /// Records that the transport was chosen.
-    pub fn set_chosen(&self) {
+    /// Ends the job if a peer is lost from now on: the transport was chosen.
+    pub fn end_job_on_loss(&self) {
         self.is_chosen.store(true, Ordering::Relaxed);
     }
 }

@@ -10,7 +10,7 @@ use crate::sync::lock_turns::LockTurns;
 use crate::sync::mailbox::state::Mailboxes;
 use crate::sync::team_signals::counts::PairCounts;
 use crate::sync::word_tasks::registry::Registry;
-use rushmem_pe::call::{Call, warning};
+use rushmem_pe::call::Call;
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::areas::RECEIVE_BUFFER_SETS;
 use rushmem_system::thread::spawn_service;
@@ -108,7 +108,6 @@ pub fn set(links: &'static Links) {
     // This cannot fail: only the first init joins the job.
     let _ = LINKS.set(links);
     job::set(&links.job);
-    warning::set_claim(|text| of_process().area.claim_warning(text));
 }
 
 /// Returns the links of the PE of this process, which exist from the first init on.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Writes the first status, once the memory of the node is mapped.
-pub fn begin(links: &Links) {
+pub fn write_first(links: &Links) {
     change(links, |written| {
         written.pid_namespace = pid_namespace().unwrap_or(0)
     });

@@ -52,7 +52,7 @@ impl Build {
     ///
     /// # Errors
     /// If they are not of one build.
-    pub(crate) fn exchange(
+    pub(crate) fn exchange_with_equal_builds(
         self,
         session: &mut JobSession,
         own: &[u8],

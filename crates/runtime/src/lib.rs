@@ -2,7 +2,7 @@
 //!
 //! The chapters of the standard, and the start and the end of a PE. They are made of two crates:
 //! `rushmem_pe` has what a PE knows of itself, `rushmem_communication` how it reaches other PEs and
-//! waits for them. The functions of the standard are in [`setup`], [`heap`], [`team`],
+//! waits for them. The functions of the standard are in [`start`], [`setup`], [`heap`], [`team`],
 //! [`ctx`], [`rma`], [`amo`], [`signal`], [`collectives`], [`wait`], [`order`] and [`lock`]. They
 //! take the name of the call, for messages, and then the arguments of the C function.
 //!
@@ -30,7 +30,7 @@ mod exit;
 mod message_purpose;
 mod own_pe;
 mod reports;
-mod start;
+pub mod start;
 mod teams;
 #[cfg(test)]
 mod tests;
@@ -50,8 +50,8 @@ pub use rushmem_pe::memory::address::{ExistingPe, PeNumber};
 pub use rushmem_pe::process::{also_flush, time};
 pub use rushmem_pe::{Call, CallName, call, constants, extension_constants, settings};
 
-/// Library setup, exit and query routines (OpenSHMEM 1.6, §9.1 and §9.2), and what tools query
-/// about this machine.
+/// Exit and query routines (OpenSHMEM 1.6, §9.1 and §9.2), and what tools query about this machine.
+/// Initialization is in [`start`].
 pub mod setup {
     pub use crate::api::queries::{
         addr_accessible, my_pe, n_pes, pe_accessible, ptr, query_initialized, query_thread,
@@ -60,10 +60,8 @@ pub mod setup {
     pub use crate::diagnosis::watchdog::explain_on_request;
     pub use crate::exit::at_exit::{finalize_at_exit, finalize_due};
     pub use crate::exit::finalize::{finalize, global_exit, inits_in_force};
-    pub use crate::start::by_id::{UNIQUE_ID_BYTES, unique_id};
     pub use crate::start::connect::transport;
     pub use crate::start::diagnose::{Diagnosed, OnThisMachine, diagnose, on_this_machine};
-    pub use crate::start::init::{init, init_by_id, init_thread, start_pes};
     pub use rushmem_bootstrap::has_launcher;
     pub use rushmem_pe::memory::huge_pages::make_huge_page;
 }

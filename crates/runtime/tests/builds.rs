@@ -3,7 +3,7 @@
 
 use rushmem_bootstrap::{JobSession, Joining};
 use rushmem_runtime::build::Build;
-use rushmem_runtime::setup;
+use rushmem_runtime::start;
 use testkit::{Job, Outcome};
 
 /// What PE 1 does, by a variable of the environment.
@@ -14,7 +14,7 @@ const ROLE: &str = "ROLE_OF_PE_1";
 fn a_pe() {
     match std::env::var("SHMEM_LOCAL_ID").as_deref() {
         Err(_) => {}
-        Ok("0") => setup::init(rushmem_runtime::call!("shmem_init"), &[]),
+        Ok("0") => start::init(rushmem_runtime::call!("shmem_init"), &[]),
         Ok(_) => {
             let session = JobSession::open(&Joining::default(), |_, _| ());
             let mut session = session.expect("oshrun has started it");

@@ -8,7 +8,7 @@ use rushmem_runtime::TeamHandle;
 use rushmem_runtime::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MAX_NAME_LEN, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING,
 };
-use rushmem_runtime::setup;
+use rushmem_runtime::{setup, start};
 
 const _: () = assert!(SHMEM_VENDOR_STRING.len() < SHMEM_MAX_NAME_LEN as usize);
 
@@ -27,16 +27,16 @@ forward! {
 }
 
 export! {
-    [shmem_init]() = |call| setup::init(call, ALL);
+    [shmem_init]() = |call| start::init(call, ALL);
     [shmem_init_thread](requested: c_int, provided: *mut c_int) -> c_int
-        = |call| match setup::init_thread(call, ALL, requested) {
+        = |call| match start::init_thread(call, ALL, requested) {
             Some(level) => {
                 provided.write(level);
                 0
             }
             None => 1,
         };
-    [start_pes](_npes: c_int) = |call| setup::start_pes(call, ALL);
+    [start_pes](_npes: c_int) = |call| start::start_pes(call, ALL);
 
     [shmem_query_initialized](initialized: *mut c_int)
         = |_call| initialized.write(setup::query_initialized());

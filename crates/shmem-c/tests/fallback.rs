@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 use std::time::Duration;
 
-use rushmem_runtime::setup;
+use rushmem_runtime::{setup, start};
 use rushmem_transport::progress::events::AwaitedWord;
 use rushmem_transport::{
     AmoRequest, Amos, Caps, Dest, Directory, Endpoint, EndpointUser, Error, Found, Get, Host, Key,
@@ -400,7 +400,7 @@ fn a_pe() {
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
 
-    setup::init(rushmem_runtime::call!("shmem_init"), &providers);
+    start::init(rushmem_runtime::call!("shmem_init"), &providers);
     setup::finalize(rushmem_runtime::call!("shmem_finalize"));
 }
 

@@ -14,7 +14,7 @@ use rushmem_runtime::constants::{
     SHMEM_THREAD_SINGLE, SHMEM_VENDOR_STRING,
 };
 use rushmem_runtime::heap;
-use rushmem_runtime::{Call, TeamHandle, collectives, setup};
+use rushmem_runtime::{Call, TeamHandle, collectives, setup, start};
 use rushmem_system::lock::lock;
 use std::fmt;
 use std::ops::Deref;
@@ -143,11 +143,11 @@ pub(crate) fn enter<C: Threads>(
     }
 
     let provided = match place {
-        None => setup::init_thread(call, ALL, level),
+        None => start::init_thread(call, ALL, level),
         Some(Place { id, rank, n_ranks }) => {
             let rank = c_number(rank);
             let n_ranks = c_number(n_ranks);
-            setup::init_by_id(call, ALL, level, rank, n_ranks, id.bytes())
+            start::init_by_id(call, ALL, level, rank, n_ranks, id.bytes())
         }
     };
     let Some(provided) = provided else {

@@ -1,6 +1,6 @@
 //! The unique id of a job whose processes no launcher has started.
 
-use rushmem_runtime::setup;
+use rushmem_runtime::start;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ use std::str::FromStr;
 /// assert_eq!((shmem.my_pe(), shmem.n_pes()), (rank, 2));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct UniqueId([u8; setup::UNIQUE_ID_BYTES]);
+pub struct UniqueId([u8; start::UNIQUE_ID_BYTES]);
 
 impl UniqueId {
     /// Makes an id (`shmemx_get_uniqueid`), for [`Init::by_id`](crate::Init::by_id). A thread of
@@ -45,11 +45,11 @@ impl UniqueId {
     /// If this process cannot listen at any address.
     #[doc(alias = "shmemx_get_uniqueid")]
     pub fn new() -> io::Result<UniqueId> {
-        let id = setup::unique_id(call!("UniqueId::new"));
+        let id = start::unique_id(call!("UniqueId::new"));
         id.map(UniqueId).map_err(io::Error::other)
     }
 
-    pub(crate) fn bytes(&self) -> &[u8; setup::UNIQUE_ID_BYTES] {
+    pub(crate) fn bytes(&self) -> &[u8; start::UNIQUE_ID_BYTES] {
         &self.0
     }
 }
@@ -85,7 +85,7 @@ impl FromStr for UniqueId {
     /// Returns the id with this text. Whether it is the id of a job is checked by
     /// [`Init::by_id`](crate::Init::by_id) only.
     fn from_str(text: &str) -> Result<UniqueId, UniqueIdError> {
-        let mut bytes = [0; setup::UNIQUE_ID_BYTES];
+        let mut bytes = [0; start::UNIQUE_ID_BYTES];
         let room = bytes.get_mut(..text.len()).ok_or(UniqueIdError(()))?;
         room.copy_from_slice(text.as_bytes());
         Ok(UniqueId(bytes))

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Write;
 
 use rushmem_collectives::choice::{ChoiceFacts, Table};
-use rushmem_runtime::{TeamHandle, collectives, setup, team};
+use rushmem_runtime::{TeamHandle, collectives, setup, start, team};
 
 use crate::args::TuneFlags;
 
@@ -28,7 +28,7 @@ const PASSES: usize = 5;
 
 /// Runs a PE of the job that measures.
 pub fn run(flags: &TuneFlags) {
-    setup::init(CALL, rushmem_providers::ALL);
+    start::init(CALL, rushmem_providers::ALL);
     if let Err(sentence) = measure(flags) {
         CALL.fail(format_args!("{sentence}"));
     }

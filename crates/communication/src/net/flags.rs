@@ -69,7 +69,7 @@ impl FlagArea {
 
     /// Claims a warning for this PE. Returns false if a PE of this node has claimed the same text.
     /// The node remembers the digests of its first two warnings; PEs may repeat any other.
-    pub(crate) fn claim_warning(&self, text: &str) -> bool {
+    pub fn claim_warning(&self, text: &str) -> bool {
         let digest = digest_of_text(text);
         let first = self.first_of_node();
 

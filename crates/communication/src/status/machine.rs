@@ -34,7 +34,7 @@ pub struct Statuses {
 
 /// Records where the statuses are, in the first init. They are read while other threads are in
 /// calls, so the reader must not need the session.
-pub fn begin(links: &Links) {
+pub fn set_statuses(links: &Links) {
     let Links { job, area, .. } = links;
     let memory = job.memory;
     let in_slice = memory.internal().addr() - memory.heap().addr();
@@ -59,7 +59,7 @@ pub fn begin(links: &Links) {
     let _ = STATUSES.set(Statuses { collector, pes });
 }
 
-/// Returns the statuses, after [`begin`].
+/// Returns the statuses, after [`set_statuses`].
 pub fn statuses() -> Option<&'static Statuses> {
     STATUSES.get()
 }

@@ -20,10 +20,9 @@ mod touched;
 use copy::CopyTask;
 use core::ffi::{c_int, c_void};
 use place::CrashPlace;
-use rushmem_communication::links;
+use rushmem_communication::links::{self, Links};
 use rushmem_pe::call::Call;
 use rushmem_pe::call::warning;
-use rushmem_pe::job::Job;
 use rushmem_pe::process;
 use rushmem_system::limits::getrlimit;
 use rushmem_system::stderr::print_line;
@@ -83,9 +82,9 @@ pub fn install_at_load() {
 
 /// Gives the handler the facts about the job, and installs it for the signals that have none yet;
 /// in Rust, also for those of the run time's handler. Has no effect in a later init.
-pub(crate) fn install_for(job: &Job, call: Call) {
+pub(crate) fn install_handler(Links { job, area, .. }: &Links, call: Call) {
     let reporter = Reporter {
-        first: links::of_process().area.first_of_node(),
+        first: area.first_of_node(),
         has_checks: job.settings.checks(),
     };
     if REPORTER.set(reporter).is_err() {

@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_int;
-use rushmem_communication::links;
+use rushmem_communication::links::Links;
 use rushmem_communication::status;
 use rushmem_communication::status::polled_calls;
 use rushmem_pe::memory::address;
@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 /// Installs the handler of the signal, unless the program handles it.
-pub(crate) fn begin() {
+pub(crate) fn install_handler(links: &Links) {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action, the call only writes the present one.
     let is_known =
@@ -34,7 +34,7 @@ pub(crate) fn begin() {
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler has the type that the flags require, and only stores to atomic variables.
     if unsafe { libc::sigaction(libc::SIGURG, &raw const action, null_mut()) } == 0 {
-        status::set_finds_polls(links::of_process());
+        status::set_finds_polls(links);
     }
 }
 

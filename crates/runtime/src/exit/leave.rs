@@ -59,7 +59,7 @@ pub(super) fn register(handler: Handler) {
 }
 
 /// Registers the exit handler of a PE that a launcher has started.
-pub(crate) fn at_exit() {
+pub(crate) fn register_exit_handler() {
     register(leave);
 }
 

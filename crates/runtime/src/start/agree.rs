@@ -4,10 +4,9 @@
 //! whether a PE may spin.
 
 use super::error::StartError;
-use super::exchange::{
-    Cpus, Exchanged, MemoryPlan, StartupRecord, common_heap_address, report_addresses,
-};
+use super::exchange::{Exchanged, MemoryPlan};
 use super::identify::Identified;
+use super::record::{Cpus, StartupRecord, common_heap_address, report_addresses};
 use rushmem_bootstrap::{NodeMap, Records};
 use rushmem_heap::{Reservation, ReservedPages};
 use rushmem_transport::Pe;
@@ -231,7 +230,7 @@ fn has_statics_apart(nodes: &NodeMap, records: &Records<StartupRecord>) -> bool 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::exchange::usable_cpus;
+    use crate::start::record::usable_cpus;
 
     fn cpus(at_once: usize, mask: u64) -> Cpus {
         Cpus {

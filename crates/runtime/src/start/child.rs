@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Errors
 /// If there is no memory for that.
-pub(super) fn recognize_children() -> Result<(), StartError> {
+pub(super) fn recognize_from_now_on() -> Result<(), StartError> {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     // Relaxed: inits come one at a time, under a mutex.
     if WATCHING.swap(true, Ordering::Relaxed) {

@@ -9,17 +9,15 @@
 
 pub(super) mod attempt;
 pub(super) mod negotiation;
+pub(super) mod trial;
 
 use super::error::StartError;
-use super::exchange::decoded;
+use super::exchange::exchange_values;
 use super::join::Joined;
 use crate::diagnosis::crash;
 use crate::own_pe::OwnPe;
 use attempt::{ConnectedTransport, Ended, attempt, exchange_parts};
-use negotiation::{
-    AmoExecutor, Availability, Candidate, Findings, Negotiation, Next, Verdict, refusals,
-};
-use rushmem_bootstrap::Records;
+use negotiation::{Availability, Candidate, Findings, Negotiation, Verdict, refusals};
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::links::Links;
 use rushmem_pe::call::Call;
@@ -27,14 +25,12 @@ use rushmem_pe::call::warning::warning;
 use rushmem_pe::job::{self, Job};
 use rushmem_pe::memory::{address, statics};
 use rushmem_pe::settings::Settings;
-use rushmem_system::codec::encode;
 use rushmem_system::devices;
 use rushmem_system::lock::{read, write};
 use rushmem_transport::{Amos, Found, Pe, Provider};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::ffi::{CStr, CString};
 use std::sync::RwLock;
+use trial::{AmoExecutor, Next};
 
 /// A PE that reaches all PEs of its job.
 pub(super) struct Connected {
@@ -61,7 +57,7 @@ impl Joined {
         }
 
         // After the libraries of transports have installed their handlers.
-        crash::install_for(job, call);
+        crash::install_handler(pe.links, call);
         Ok(Connected { pe })
     }
 }
@@ -74,8 +70,8 @@ fn connect_by_network(
 ) -> Result<(), StartError> {
     let job = &links.job;
     let own = own_findings(&job.settings, providers);
-    let findings = exchange(job, &own)?.iter().cloned().collect();
-    let mut negotiation = Negotiation::new(providers, findings)?;
+    let findings = exchange_values(&mut job.session(), &own)?;
+    let mut negotiation = Negotiation::new(providers, findings.iter().cloned().collect())?;
     let connected = negotiate(call, links, &mut negotiation)?;
     negotiation.chosen();
 
@@ -159,11 +155,6 @@ fn own_findings(settings: &Settings, providers: &[&Provider]) -> Findings {
         }
     }
     findings
-}
-
-/// Sends data of this PE to all PEs, and returns the data of all.
-fn exchange<T: Serialize + DeserializeOwned>(job: &Job, own: &T) -> Result<Records<T>, StartError> {
-    decoded(job.session().exchange(&encode(own))?)
 }
 
 /// Tries what the negotiation names until something works on all PEs.

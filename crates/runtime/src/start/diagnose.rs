@@ -1,6 +1,6 @@
 //! Asks a provider what it finds on this machine, without a job, for `shmem-info`.
 
-use super::connect::negotiation::executors;
+use super::connect::trial::executors;
 use rushmem_communication::host::ProcessHost;
 use rushmem_pe::memory::shortage;
 use rushmem_pe::settings::Settings;

@@ -66,17 +66,17 @@ pub(super) fn identify(
     let session = ManuallyDrop::new(opened?);
     check_launch(&session, by_id)?;
 
-    child::recognize_children()?;
+    child::recognize_from_now_on()?;
     if session.is_launched() {
         process::buffer_by_line();
-        leave::at_exit();
+        leave::register_exit_handler();
     }
 
     if session.pe() == 0 {
         for mistake in mistakes {
             warning!("{mistake}");
         }
-        user_settings::print_lines(&settings, providers, session.is_launched());
+        user_settings::print_warnings_and_info(&settings, providers, session.is_launched());
     }
     Ok(Identified {
         build: Build::of(providers),

@@ -13,11 +13,12 @@ use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::choice::{ChoiceFacts, Table};
 use rushmem_collectives::receive_buffer;
 use rushmem_communication::access::endpoints::endpoints;
-use rushmem_communication::links::Links;
+use rushmem_communication::links::{self, Links};
 use rushmem_communication::net::flags::FlagArea;
 use rushmem_communication::net::network;
 use rushmem_communication::status::{self, machine};
 use rushmem_explain::status::Stage;
+use rushmem_pe::call::warning;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::job::{CurrentTable, Job};
 use rushmem_pe::memory::address;
@@ -88,11 +89,12 @@ impl Published {
         let links: &Links = Box::leak(Box::new(links));
         let pe: &OwnPe = Box::leak(Box::new(OwnPe::new(links, predefined)));
         own_pe::set(pe);
+        warning::set_claim(|text| links::of_process().area.claim_warning(text));
 
-        status::begin(links);
+        status::write_first(links);
         report_statuses(links)?;
-        machine::begin(links);
-        polling_calls::begin();
+        machine::set_statuses(links);
+        polling_calls::install_handler(links);
         watchdog::start(&links.job);
         Ok(Joined { pe })
     }

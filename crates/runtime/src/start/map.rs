@@ -4,8 +4,9 @@
 
 use super::agree::{Agreement, Compatible};
 use super::error::StartError;
-use super::exchange::{Cpus, MemoryPlan, StartupRecord};
+use super::exchange::MemoryPlan;
 use super::identify::{Identified, Place};
+use super::record::{Cpus, StartupRecord};
 use rushmem_bootstrap::{MAX_RECORD, Records};
 use rushmem_communication::host;
 use rushmem_heap::statics::PeerStatics;
@@ -204,7 +205,7 @@ fn choose_nic<'a>(
     };
     if let Some(nic) = nic {
         rushmem_system::log::debug!(NIC = %nic, "prefers a NIC");
-        host::prefer(nic);
+        host::set_preferred_nic(nic);
     }
 }
 

@@ -12,7 +12,7 @@ mod world;
 
 use super::connect::negotiation::Findings;
 use super::error::StartError;
-use super::exchange::StartupRecord;
+use super::record::StartupRecord;
 use fastrand::Rng;
 use member::{Decisions, Member, Message, Round};
 use rushmem_bootstrap::Records;

@@ -43,7 +43,11 @@ pub(super) fn apply_files() -> Vec<String> {
 /// Prints a warning for each setting without effect, for variables of a job that this process has
 /// not joined, and for an MPI that cannot start any more. Prints the version and the settings if
 /// they are requested.
-pub(super) fn print_lines(chosen: &Settings, providers: &[Provider], is_launched: bool) {
+pub(super) fn print_warnings_and_info(
+    chosen: &Settings,
+    providers: &[Provider],
+    is_launched: bool,
+) {
     let of_providers = providers.iter().flat_map(|provider| provider.settings);
     for warning in warnings_of_variables(of_providers.clone()) {
         warning!("{warning}");

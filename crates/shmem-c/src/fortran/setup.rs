@@ -5,18 +5,18 @@ use core::ffi::{c_char, c_int, c_void};
 
 use rushmem_providers::ALL;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::{also_flush, setup};
+use rushmem_runtime::{also_flush, setup, start};
 
 use super::export::In;
 
 fortran! {
     [shmem_init]() = |call| {
         also_flush(flush_units);
-        setup::init(call, ALL)
+        start::init(call, ALL)
     };
     [start_pes](_npes: *const c_int) = |call| {
         also_flush(flush_units);
-        setup::start_pes(call, ALL)
+        start::start_pes(call, ALL)
     };
     [shmem_finalize]() = |call| setup::finalize(call);
     [shmem_global_exit](status: In<c_int>) -> ! = |call| setup::global_exit(call, status);

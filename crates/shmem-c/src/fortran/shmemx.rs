@@ -9,7 +9,7 @@ use rushmem_runtime::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoall
 use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::constants::SHMEM_THREAD_SINGLE;
 use rushmem_runtime::limits::of_seconds;
-use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
+use rushmem_runtime::start::{self, UNIQUE_ID_BYTES};
 use rushmem_runtime::wait::wait_until_within;
 use rushmem_runtime::{
     Call, DefaultContext, TeamHandle, also_flush, heap, register_buffer, team, time,
@@ -68,7 +68,7 @@ fortran! {
 
     [shmemx_get_uniqueid](uniqueid: *mut [u8; UNIQUE_ID_BYTES], length: usize) = |call| {
         require_room(call, length);
-        let made = setup::unique_id(call);
+        let made = start::unique_id(call);
         let id = made.unwrap_or_else(|error| call.fail(format_args!("{error}")));
         let id = id.map(|byte| if byte == 0 { b' ' } else { byte });
         uniqueid.write(id);
@@ -78,7 +78,7 @@ fortran! {
     ) = |call| {
         require_room(call, length);
         also_flush(flush_units);
-        setup::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, rank, nranks, &uniqueid.read());
+        start::init_by_id(call, ALL, SHMEM_THREAD_SINGLE, rank, nranks, &uniqueid.read());
     };
 
     [shmemx_heap_info](total: *mut usize, used: *mut usize, largest_free: *mut usize) = |call| {

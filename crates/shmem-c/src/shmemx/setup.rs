@@ -4,11 +4,11 @@
 use core::ffi::{c_char, c_int};
 
 use rushmem_providers::ALL;
-use rushmem_runtime::{setup, thread, time};
+use rushmem_runtime::{setup, start, thread, time};
 
 export! {
     [shmemx_init_thread](requested: c_int, provided: *mut c_int) -> c_int
-        = |call| match setup::init_thread(call, ALL, requested) {
+        = |call| match start::init_thread(call, ALL, requested) {
             Some(level) => {
                 provided.write(level);
                 0

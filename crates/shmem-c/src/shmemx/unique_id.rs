@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_uint};
 
 use rushmem_providers::ALL;
 use rushmem_runtime::extension_constants::SHMEMX_INIT_WITH_UNIQUEID;
-use rushmem_runtime::setup::{self, UNIQUE_ID_BYTES};
+use rushmem_runtime::start::{self, UNIQUE_ID_BYTES};
 
 /// `shmemx_uniqueid_t`.
 #[repr(C)]
@@ -26,7 +26,7 @@ pub struct InitAttributes {
 
 export! {
     [shmemx_get_uniqueid](uniqueid: *mut UniqueId) -> c_int = |call| {
-        let made = setup::unique_id(call);
+        let made = start::unique_id(call);
         let text = made.unwrap_or_else(|error| call.fail(format_args!("{error}")));
         uniqueid.write(UniqueId { text });
         0
@@ -48,7 +48,7 @@ export! {
         }
 
         let InitAttributes { rank, nranks, requested, uniqueid, .. } = attr.read();
-        match setup::init_by_id(call, ALL, requested, rank, nranks, &uniqueid.text) {
+        match start::init_by_id(call, ALL, requested, rank, nranks, &uniqueid.text) {
             Some(level) => {
                 (&raw mut (*attr).provided).write(level);
                 0

@@ -3,10 +3,9 @@
 //! transport works.
 #![allow(unsafe_code)]
 
-use super::exchange;
-use super::negotiation::{AmoExecutor, Offer, Route};
+use super::trial::{AmoExecutor, Offer, Route};
 use crate::start::error::{StartError, complaint};
-use crate::start::exchange::decoded;
+use crate::start::exchange::{decoded, exchange_values};
 use rushmem_bootstrap::Records;
 use rushmem_communication::host::ProcessHost;
 use rushmem_communication::links::Links;
@@ -84,7 +83,8 @@ pub(super) fn exchange_parts(
     }
     job.session().report_opening(None);
 
-    Ok(exchange(job, &own)?.iter().cloned().collect())
+    let of_all = exchange_values(&mut job.session(), &own)?;
+    Ok(of_all.iter().cloned().collect())
 }
 
 /// Exchanges the results of a step. Returns the result of this PE if the step has succeeded on all
@@ -94,7 +94,7 @@ fn exchange_results<T>(job: &Job, own: Result<T, String>) -> Result<T, Ended> {
         Ok(_) => Ok(()),
         Err(why) => Err(why.clone()),
     };
-    let of_all = exchange(job, &own_step)?;
+    let of_all = exchange_values(&mut job.session(), &own_step)?;
     if let Err(why) = result_of_all(&of_all) {
         return Err(Ended::Failed(why));
     }
@@ -150,7 +150,7 @@ pub(super) fn attempt(
     // Only now have all PEs connected, so that each can answer the probe.
     let probed = run_probe(call, links, &*transport, endpoint);
     let endpoint = exchange_results(job, probed)?;
-    host.set_chosen();
+    host.end_job_on_loss();
     Ok(ConnectedTransport {
         endpoint,
         transport,

@@ -5,14 +5,16 @@ use super::world::{STEPS, Transport, World};
 use crate::build::{Build, OtherBuild};
 use crate::start::agree::{Agreement, require_equal};
 use crate::start::connect::attempt::{StepResult, result_of_all};
-use crate::start::connect::negotiation::{Findings, Negotiation, Next, Offer};
+use crate::start::connect::negotiation::{Findings, Negotiation};
+use crate::start::connect::trial::{Next, Offer};
 use crate::start::error::StartError;
 use crate::start::exchange::{
-    MemoryPlan, StartupRecord, are_pages_reserved, decoded, have_one_plan, machine_has_opened,
+    MemoryPlan, are_pages_reserved, decoded, have_one_plan, machine_has_opened,
     without_reservations,
 };
 use crate::start::identify::Place;
 use crate::start::join::{facts, predefined_members};
+use crate::start::record::StartupRecord;
 use rushmem_bootstrap::Records;
 use rushmem_collectives::choice::ChoiceFacts;
 use rushmem_pe::job::members::Members;

@@ -3,9 +3,9 @@
 
 use crate::build::Build;
 use crate::start::connect::attempt::StepResult;
-use crate::start::connect::negotiation::{AmoExecutor, Availability, Findings, Offer};
-use crate::start::exchange::Cpus;
-use crate::start::exchange::{OwnValues, StartupRecord};
+use crate::start::connect::negotiation::{Availability, Findings};
+use crate::start::connect::trial::{AmoExecutor, Offer};
+use crate::start::record::{Cpus, OwnValues, StartupRecord};
 use core::ffi::c_int;
 use fastrand::Rng;
 use rushmem_bootstrap::NodeMap;

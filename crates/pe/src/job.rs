@@ -5,10 +5,10 @@
 //! state that they keep for a job.
 #![allow(unsafe_code)]
 
-pub mod caller;
 pub mod handle;
 pub mod members;
 pub mod mpi;
+pub mod permission;
 
 use crate::call::{Call, fail};
 use crate::memory::address::AddressMap;

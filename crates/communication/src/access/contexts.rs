@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
-use rushmem_pe::call::thread::{self, Caller};
+use rushmem_pe::call::thread::{self, CallingThread};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_CTX_PRIVATE;
 use rushmem_pe::job::handle::{ContextHandle, TeamHandle};
@@ -198,7 +198,7 @@ struct ContextEntry {
     members: Members,
     options: c_long,
     /// The thread that created the context, if the context is private and `SHMEM_CHECK` is set.
-    user: Option<Caller>,
+    user: Option<CallingThread>,
 }
 
 /// A context of a team.

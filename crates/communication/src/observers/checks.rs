@@ -1,14 +1,14 @@
 //! The checks of `SHMEM_CHECK` that events need. The remote bytes of an access must be within one
 //! block of the heap or one static variable, its local bytes must be accessible, and its signal
 //! must not be within its data. Accesses, collectives and waits must be called by a process and a
-//! thread that may call the library ([`caller`]). [`results`] checks the results of collectives.
+//! thread that may call the library ([`permission`]). [`results`] checks the results of collectives.
 
 use super::event::{AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event};
 use super::results::{self, CollectiveResult};
 use core::ffi::c_int;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
-use rushmem_pe::job::caller;
+use rushmem_pe::job::permission;
 use rushmem_pe::memory::accessible::LocalAccess;
 use rushmem_pe::memory::{checks, constants};
 use rushmem_transport::LocalBuf;
@@ -30,9 +30,9 @@ pub(super) fn begin(event: &Event) {
             }
             check_access(event, access);
         }
-        Action::Collective(_) => caller::check(call, job::require(call)),
+        Action::Collective(_) => permission::check(call, job::require(call)),
         Action::Wait => {
-            caller::check(call, job::require(call));
+            permission::check(call, job::require(call));
             results::receive();
         }
         // This PE has seen what other PEs have written, as after a wait.
@@ -112,7 +112,7 @@ fn check_access(event: &Event, access: AccessEvent) {
         nbytes,
     };
 
-    caller::check_access(call);
+    permission::check_access(call);
 
     // In a loop, an earlier iteration has usually checked both ranges.
     if !(checks::is_known_object(remote.addr, remote.span())

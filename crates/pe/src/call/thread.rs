@@ -22,7 +22,7 @@ pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
 
 /// A thread that calls the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
+pub enum CallingThread {
     /// A thread of the system.
     OfSystem(ThreadId),
     /// A thread by the number that the program gives it.
@@ -54,12 +54,12 @@ pub(crate) fn are_numbered() -> bool {
 
 /// Returns the calling thread. It is only called for private contexts, as in Sandia OpenSHMEM: the
 /// registered function may expect that.
-pub fn current() -> Caller {
+pub fn current() -> CallingThread {
     let registered = *lock(&REGISTERED);
     match registered.0 {
         // SAFETY: the caller of `register` promises that any thread can call the function.
-        Some(number) => Caller::OfProgram(unsafe { number() }),
-        None => Caller::OfSystem(thread::current().id()),
+        Some(number) => CallingThread::OfProgram(unsafe { number() }),
+        None => CallingThread::OfSystem(thread::current().id()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Checks with `SHMEM_CHECK` of who calls the library: a child process or a signal handler is an
-//! error, and a thread that the thread level does not allow gets a warning.
+//! Checks with `SHMEM_CHECK` who may call the library: a call by a child process or by a signal
+//! handler is an error, and one by a thread that the thread level does not allow gets a warning.
 
 use crate::call::location;
 use crate::call::stack;

@@ -8,7 +8,7 @@
 //! unmaps or protects the page later, an access to it is a fault without a message.
 
 use crate::call::{Call, fail, thread};
-use crate::job::{self, Job, caller};
+use crate::job::{self, Job, permission};
 use crate::memory::accessible::{LocalAccess, TOO_MANY_ELEMENTS, is_mapped, require_accessible};
 use crate::memory::{address, constants, shortage, statics};
 use core::ffi::c_int;
@@ -28,7 +28,7 @@ pub(crate) fn require_symmetric(
     nbytes: usize,
     pe: c_int,
 ) -> (Segment, usize) {
-    caller::check(call, job::require(call));
+    permission::check(call, job::require(call));
     require_bytes(call, argument, addr, nbytes, pe)
 }
 

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use crate::call::Call;
-use crate::job::{Job, caller};
+use crate::job::{Job, permission};
 use crate::memory::buffers::NUMBER;
 use crate::memory::images::Images;
 use crate::memory::{checks, constants, statics};
@@ -304,7 +304,7 @@ fn located(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRang
 #[cold]
 fn registered(job: &Job, call: Call, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
     let buffer = job.map.buffers().find(address.addr(), nbytes)?;
-    caller::check(call, job);
+    permission::check(call, job);
 
     let in_heap = buffer.in_heap + (address.addr() - buffer.start);
     Some(SymmetricRange {

@@ -13,8 +13,8 @@ use rushmem_pe::constants::{
     SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_BATCH,
 };
 use rushmem_pe::job;
-use rushmem_pe::job::caller;
 use rushmem_pe::job::handle::{ContextHandle, TeamHandle};
+use rushmem_pe::job::permission;
 
 /// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any team. Not
 /// a collective. Returns `None` for the invalid team, for unknown options, and if there are too
@@ -22,7 +22,7 @@ use rushmem_pe::job::handle::{ContextHandle, TeamHandle};
 pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHandle> {
     let pe = own_pe::require(call);
     let job = pe.job();
-    caller::check(call, job);
+    permission::check(call, job);
     let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
     if team == TeamHandle::INVALID || options & !known != 0 {
         return None;

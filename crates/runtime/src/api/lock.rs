@@ -39,7 +39,7 @@ use rushmem_explain::status::{AwaitedObject, PolledObject};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
-use rushmem_pe::job::{Job, caller};
+use rushmem_pe::job::{Job, permission};
 use rushmem_pe::memory::{address, checks, range, symmetric_location};
 use rushmem_transport::Pe;
 pub(crate) use word::RemoteWord;
@@ -58,7 +58,7 @@ struct LockHandle<T> {
 impl<T: LockWord> LockHandle<T> {
     fn new(pe: &'static OwnPe, call: Call, word: *mut T) -> LockHandle<T> {
         let job = pe.job();
-        caller::check(call, job);
+        permission::check(call, job);
         let range = range::symmetric(job, call, "lock", word.cast(), size_of::<T>());
         checks::require_aligned(call, "lock", word.addr(), size_of::<T>());
 

@@ -5,8 +5,8 @@ use crate::coll::requests::Request;
 use crate::own_pe::{self, Caller};
 use rushmem_pe::call::fail;
 use rushmem_pe::call::thread;
-use rushmem_pe::job::caller;
 use rushmem_pe::job::handle::RequestHandle;
+use rushmem_pe::job::permission;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
@@ -90,7 +90,7 @@ pub fn complete_on(object: Range<usize>) {
 /// any other handle that names no held request.
 fn find(caller: impl Caller, handle: RequestHandle) -> Option<Arc<Request>> {
     let (pe, call) = caller.enter();
-    caller::check(call, pe.job());
+    permission::check(call, pe.job());
     if handle == RequestHandle::NULL {
         return None;
     }

@@ -27,7 +27,7 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
-use rushmem_pe::job::{Job, caller};
+use rushmem_pe::job::{Job, permission};
 use rushmem_pe::memory::checks::require_aligned;
 use rushmem_pe::memory::range::symmetric;
 use rushmem_pe::memory::symmetric_location;
@@ -235,7 +235,7 @@ pub unsafe fn wake_when<T: WaitWord + Send>(
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
     // If the word is not symmetric, no other PE can write it.
     symmetric(job, call, "ivar", ivar.cast(), size_of::<T>());
-    caller::check(call, job);
+    permission::check(call, job);
 
     // As an address, since another thread may call the closure, and a pointer is not `Send`.
     let address = ivar.expose_provenance();

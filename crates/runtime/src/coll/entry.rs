@@ -14,8 +14,8 @@ use core::ffi::{c_int, c_long};
 use rushmem_communication::observers::results::{CollectiveResult, ResultWriters};
 use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
 use rushmem_pe::call::{Call, fail};
-use rushmem_pe::job::caller::{self, warn_once};
 use rushmem_pe::job::handle::TeamHandle;
+use rushmem_pe::job::permission::{self, warn_once};
 use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -194,7 +194,7 @@ impl<'a> CollectiveEntry<'a> {
                 // The caller may be a signal handler that has interrupted a collective of its own
                 // thread. With SHMEM_CHECK, the check then ends the job with a message that says
                 // so.
-                caller::check(call, pe.job());
+                permission::check(call, pe.job());
                 fail!(
                     call,
                     "another thread of this PE is in a collective on the same team{}",

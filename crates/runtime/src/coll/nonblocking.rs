@@ -10,8 +10,8 @@ use crate::coll::gather;
 use crate::coll::reductions;
 use crate::own_pe::Caller;
 use core::ffi::c_int;
-use rushmem_pe::job::caller::check;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
+use rushmem_pe::job::permission::check;
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
 
 /// A non-blocking collective, and its arguments besides the two arrays.

@@ -11,7 +11,7 @@ use core::ffi::{c_int, c_void};
 use rushmem_communication::links::{self, Links};
 use rushmem_communication::net::flags::FlagArea;
 use rushmem_pe::call::Call;
-use rushmem_pe::job::{Job, caller};
+use rushmem_pe::job::{Job, permission};
 use rushmem_pe::memory::areas::CounterPair;
 use rushmem_pe::process;
 use rushmem_system::lock::lock;
@@ -70,7 +70,7 @@ pub fn finalize_due() {
     }
 
     // Another thread may have initialized the library.
-    caller::record_initializer();
+    permission::record_initializer();
     for DueFinalize { call, finalize } in due {
         finalize(call);
     }

@@ -15,7 +15,7 @@ use rushmem_communication::sync::{finalizing, word_tasks};
 use rushmem_explain::status::{AwaitedObject, Stage};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{self, Call, call, fail};
-use rushmem_pe::job::{self, caller, mpi};
+use rushmem_pe::job::{self, mpi, permission};
 use rushmem_pe::memory::{address, checks};
 use rushmem_pe::process;
 use rushmem_pe::process::time::nanoseconds;
@@ -32,7 +32,7 @@ pub fn finalize(call: Call) {
 
     let pe = own_pe::require(call);
     let job = pe.job();
-    caller::check_finalizer(call, job);
+    permission::check_finalizer(call, job);
     if process::job_has_ended() {
         end_init_and_report(pe, call);
     } else if process::inits() == 1 {

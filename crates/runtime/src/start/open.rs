@@ -13,7 +13,7 @@ use rushmem_explain::status::Stage;
 use rushmem_heap::Allocator;
 use rushmem_pe::call::{Call, call, fail, thread};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
-use rushmem_pe::job::{Job, caller, mpi};
+use rushmem_pe::job::{Job, mpi, permission};
 use rushmem_pe::memory::address;
 use rushmem_pe::process;
 use rushmem_pe::settings::{Checks, Statistics};
@@ -110,7 +110,7 @@ impl Opened {
         let job = pe.job();
 
         // The barrier is a call of the library, so the init counts before it.
-        caller::record_initializer();
+        permission::record_initializer();
         process::increment_inits();
 
         // With `SHMEM_CHECK`, the members of a collective compare the names of their calls. Other

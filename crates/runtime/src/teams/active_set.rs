@@ -25,8 +25,8 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::constants::SHMEM_SYNC_VALUE;
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::Job;
-use rushmem_pe::job::caller::{self, warn_once};
 use rushmem_pe::job::members::Members;
+use rushmem_pe::job::permission::{self, warn_once};
 use rushmem_pe::memory::address;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
 use rushmem_pe::memory::range;
@@ -271,14 +271,14 @@ impl PsyncRecord {
         let in_turn = [self.used_for, last.used_for] == [PsyncPurpose::Sync; 2]
             && self.triplet == last.triplet;
         let is_alone = last.triplet[2] == 1;
-        self.psync == last.psync && last.end == caller::calls() && !in_turn && !is_alone
+        self.psync == last.psync && last.end == permission::calls() && !in_turn && !is_alone
     }
 }
 
 impl Drop for PsyncUse {
     fn drop(&mut self) {
         *lock(&LAST) = Some(PsyncRecord {
-            end: caller::calls(),
+            end: permission::calls(),
             ..self.0
         });
     }

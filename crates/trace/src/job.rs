@@ -628,11 +628,12 @@ mod tests {
         let put = |begin| record(Kind::Put, Some(1), (begin, begin + 1), [0; 2]);
         let quiet = record(Kind::Quiet, None, (20, 30), [0; 2]);
         let of_pe = |peer, end| record(Kind::Quiet, Some(peer), (11, end), [0; 2]);
+        let flush = record(Kind::Flush, None, (14, 15), [0; 2]);
         let job = job([
-            vec![put(10), of_pe(0, 13), quiet, put(40), of_pe(1, 50)],
+            vec![put(10), of_pe(0, 13), flush, quiet, put(40), of_pe(1, 50)],
             vec![],
         ]);
         assert_eq!(job.completions(0)[0], Some(30));
-        assert_eq!(job.completions(0)[3], Some(50));
+        assert_eq!(job.completions(0)[4], Some(50));
     }
 }

@@ -116,6 +116,8 @@ kinds! {
     /// A quiet, also as a part of another call. It completes only operations on the peer if there
     /// is one.
     Quiet = "quiet",
+    /// A flush, of the puts to the peer if there is one. It completes nothing.
+    Flush = "flush",
 }
 
 /// A call or access.
@@ -127,7 +129,7 @@ pub struct TraceRecord {
     pub in_flight: bool,
     /// The index of the name among the names of the file.
     pub name: u16,
-    /// The world PE whose memory is accessed, or to which a quiet is restricted.
+    /// The world PE whose memory is accessed, or to which a quiet or flush is restricted.
     pub peer: Option<u32>,
     /// The number of the thread among the PE's threads in the trace, counted from 0.
     pub thread: u32,

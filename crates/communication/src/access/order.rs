@@ -12,7 +12,7 @@ use crate::access::endpoints::{Endpoints, endpoints};
 use crate::links::{self, Links};
 use crate::net::network::{self, Network};
 use crate::net::polls;
-use crate::observers::{self, Action, Event, NO_PE};
+use crate::observers::{self, Action, Event};
 use crate::status::WaitDescription;
 use crate::sync::waits;
 use core::ffi::c_int;
@@ -22,7 +22,7 @@ use rushmem_pe::job;
 use rushmem_pe::job::handle::ContextHandle;
 use rushmem_pe::memory::address::{self, ExistingPe, PeNumber as _};
 use rushmem_pe::memory::visibility::{complete, release};
-use rushmem_transport::{Endpoint, Error};
+use rushmem_transport::{Endpoint, Error, Pe};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -205,9 +205,12 @@ fn is_quiet<C: Context>(
 #[inline]
 pub fn flush<C: Context>(call: Call, ctx: C) {
     polls::count_call();
-    if ctx.is_valid(call) {
-        free_sources(links::require(call), call, ctx, NO_PE);
+    if !ctx.is_valid(call) {
+        return;
     }
+    let _observed = observers::call(|| event(call, ctx, Action::Flush));
+
+    free_sources(links::require(call), call, ctx, None);
 }
 
 /// `shmemx_ctx_pe_flush`: performs a [`flush`] of the puts to the listed PEs, which are numbered as
@@ -217,32 +220,37 @@ pub fn flush<C: Context>(call: Call, ctx: C) {
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
 pub unsafe fn pe_flush<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
     polls::count_call();
+    if !ctx.is_valid(call) {
+        return;
+    }
+    let _observed = observers::call(|| event(call, ctx, Action::FlushOfPes));
+
     let links = links::require(call);
     // SAFETY: the caller's promise.
     unsafe {
         for_each_pe(call, ctx, target_pes, npes, |pe| {
-            free_sources(links, call, ctx, pe);
+            let _observed = observers::call(|| Event {
+                pe,
+                ..event(call, ctx, Action::PeFlush)
+            });
+            free_sources(links, call, ctx, Some(network::pe(pe)));
         });
     }
 }
 
-/// Waits until the sources of puts to a PE may be reused, or of all puts with [`NO_PE`].
-fn free_sources<C: Context>(links: &Links, call: Call, ctx: C, pe: c_int) {
-    let _observed = observers::call(|| Event {
-        pe,
-        ..event(call, ctx, Action::Flush)
-    });
+/// Waits until the sources of all puts, or of those to one PE, may be reused.
+fn free_sources<C: Context>(links: &Links, call: Call, ctx: C, pe: Option<Pe>) {
     if links.network.is_open()
         && let Some(mut endpoint) = links.endpoints.used(call, ctx.handle())
     {
-        let target = (pe != NO_PE).then(|| network::pe(pe));
-        network::or_fail(call, endpoint.free_sources(target));
+        network::or_fail(call, endpoint.free_sources(pe));
     }
 }
 
 /// `shmemx_local_complete`: performs a [`flush`] of all contexts.
 pub fn local_complete(call: Call) {
     let links = links::require(call);
+    let _observed = observers::call(|| Event::new(call, Action::LocalComplete));
     if links.network.is_open() {
         links.endpoints.free_sources(call);
     }
@@ -281,7 +289,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     polls::count_call();
 }
 
-/// Calls `work` with the number in the world of each listed PE; not on `SHMEM_CTX_INVALID`.
+/// Calls `work` with the number in the world of each listed PE.
 ///
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
@@ -292,10 +300,6 @@ unsafe fn for_each_pe<C: Context>(
     npes: usize,
     work: impl Fn(c_int),
 ) {
-    if !ctx.is_valid(call) {
-        return;
-    }
-
     for i in 0..npes {
         // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
         let pe = unsafe { target_pes.wrapping_add(i).read() };

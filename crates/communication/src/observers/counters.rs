@@ -213,6 +213,7 @@ fn timed(action: Action) -> Option<CallKind> {
         Action::Lock => CallKind::Lock,
         Action::Fence => CallKind::Fence,
         Action::Quiet { is_part: false } | Action::QuietOfPes => CallKind::Quiet,
+        Action::Flush | Action::FlushOfPes | Action::LocalComplete => CallKind::Flush,
         _ => return None,
     })
 }

@@ -47,6 +47,7 @@ kinds! {
     Lock = "lock",
     Fence = "fence",
     Quiet = "quiet",
+    Flush = "flush",
 }
 
 /// An event: an action of this PE, which has a begin and an end.
@@ -103,8 +104,14 @@ pub enum Action {
     QuietOfPes,
     /// The part of `shmem_pe_quiet` that completes the operations on one PE.
     PeQuiet,
-    /// A flush, of the puts to `pe` alone if there is one: their sources may be reused.
+    /// A flush of all puts on a context: their sources may be reused.
     Flush,
+    /// `shmemx_ctx_pe_flush`.
+    FlushOfPes,
+    /// The part of `shmemx_ctx_pe_flush` that frees the sources of the puts to one PE.
+    PeFlush,
+    /// `shmemx_local_complete`: a flush of all contexts.
+    LocalComplete,
     /// A test for quiet. The event only ends if all operations are complete.
     QuietTest,
     /// A wait or test has found that a word of this PE satisfies its comparison. Without a

@@ -2,7 +2,7 @@
 //! opened here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 
-use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership, NO_PE};
+use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership};
 use core::ffi::{CStr, c_int};
 use libloading::Library;
 use rushmem_explain::process::pid_namespace;
@@ -11,8 +11,8 @@ use rushmem_pe::job::Job;
 use rushmem_pe::memory::buffers::Buffer;
 use rushmem_pe::memory::{address, statics};
 use rushmem_race_interface::{
-    AccessOperation, BufferPlace, CheckedAccess, CollectiveEvent, Detector, DetectorOpening,
-    LIBRARY, Order, SYMBOL, Text, VERSION,
+    ALL_CONTEXTS, AccessOperation, BufferPlace, CheckedAccess, CollectiveEvent, Detector,
+    DetectorOpening, LIBRARY, Order, SYMBOL, Text, VERSION,
 };
 use rushmem_transport::{Pe, Segment};
 use std::mem::ManuallyDrop;
@@ -45,9 +45,12 @@ pub(super) fn begin(event: &Event) {
         Action::Collective(membership) | Action::Request(membership) => {
             (detector.enter)(&collective(event, membership));
         }
-        Action::Quiet { .. } | Action::PeQuiet | Action::QuietTest | Action::Flush => {
-            order(detector, event, Order::Begin);
-        }
+        Action::Quiet { .. }
+        | Action::PeQuiet
+        | Action::QuietTest
+        | Action::Flush
+        | Action::PeFlush
+        | Action::LocalComplete => order(detector, event, Order::Begin),
         _ => {}
     }
 }
@@ -68,8 +71,8 @@ pub(super) fn end(event: &Event) {
         Action::Fence => order(detector, event, Order::Fence),
         Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
         Action::PeQuiet => order(detector, event, Order::PeQuiet),
-        Action::Flush if event.pe == NO_PE => order(detector, event, Order::Flush),
-        Action::Flush => order(detector, event, Order::PeFlush),
+        Action::Flush | Action::LocalComplete => order(detector, event, Order::Flush),
+        Action::PeFlush => order(detector, event, Order::PeFlush),
         Action::Seen { has_surplus } => (detector.seen)(address::own_in_heap(addr, 1), has_surplus),
         Action::LockHeld(is_taken) => (detector.lock)(addr, is_taken),
         Action::Block { is_allocated } => {
@@ -99,7 +102,11 @@ pub(super) fn report_writes(detector: &Detector, call: Call, dest: ByteBlocks, p
 }
 
 fn order(detector: &Detector, event: &Event, order: Order) {
-    (detector.order)(order, event.ctx.index() as u64, event.pe as u32);
+    let ctx = match event.action {
+        Action::LocalComplete => ALL_CONTEXTS,
+        _ => event.ctx.index() as u64,
+    };
+    (detector.order)(order, ctx, event.pe as u32);
 }
 
 /// Converts an access for the detector; `None` for a copy by a collective, and for a negative PE,

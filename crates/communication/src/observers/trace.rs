@@ -392,8 +392,9 @@ fn recorded(event: &Event) -> Option<Recorded> {
         Action::Wait => Recorded::of_call(Kind::Wait, [location(), remote.total() as u64]),
         Action::Lock => Recorded::of_call(Kind::Lock, [location(), 0]),
         Action::Fence => Recorded::of_call(Kind::Fence, [0; 2]),
-        Action::Quiet { .. } | Action::PeQuiet | Action::Flush => {
-            Recorded::of_call(Kind::Quiet, [0; 2])
+        Action::Quiet { .. } | Action::PeQuiet => Recorded::of_call(Kind::Quiet, [0; 2]),
+        Action::Flush | Action::PeFlush | Action::LocalComplete => {
+            Recorded::of_call(Kind::Flush, [0; 2])
         }
         _ => return None,
     };

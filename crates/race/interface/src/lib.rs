@@ -9,7 +9,9 @@ use core::ffi::c_int;
 /// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface. The runtime uses no library of another version.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
+/// The context of an order of the operations on all contexts.
+pub const ALL_CONTEXTS: u64 = u64::MAX;
 /// The file name by which the runtime opens the library.
 pub const LIBRARY: &str = "librushmem-race.so.1";
 
@@ -29,7 +31,8 @@ pub struct Detector {
     pub begin: extern "C" fn(&CheckedAccess),
     /// The call of the access returns.
     pub end: extern "C" fn(&CheckedAccess),
-    /// A fence, a quiet or a flush on context `ctx`; `pe` is used by those of one PE alone.
+    /// A fence, a quiet or a flush on context `ctx`, or on [`ALL_CONTEXTS`]; `pe` is used by those
+    /// of one PE alone.
     pub order: extern "C" fn(Order, ctx: u64, pe: u32),
     /// A wait for a word of this PE, or a test of one, has succeeded. `addr` is the address of the
     /// word. `has_surplus` is true if it would also have succeeded with one less in the word.

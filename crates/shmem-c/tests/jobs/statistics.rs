@@ -44,7 +44,13 @@ const ON_CONTEXT: Count<'_> = count("put_nbi", 7, 70);
 const TO_ITSELF: Count<'_> = count("put", 1, 8);
 /// The calls whose time is counted, with their numbers. The collectives include those within
 /// allocations.
-const CALLS: [(&str, u64); 4] = [("collective", 5), ("fence", 2), ("quiet", 5), ("wait", 2)];
+const CALLS: [(&str, u64); 5] = [
+    ("collective", 5),
+    ("fence", 2),
+    ("flush", 4),
+    ("quiet", 5),
+    ("wait", 2),
+];
 
 /// Returns the sums of all operations on the next PE.
 fn total_to_next() -> Count<'static> {

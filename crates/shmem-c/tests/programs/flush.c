@@ -6,14 +6,15 @@
 #include <pthread.h>
 #include <shmemx.h>
 
-/* The longest puts do not fit into the buffers of sockets. */
-enum { THREADS = 2, ROUNDS = 60, LONGEST = 1 << 19 };
+/* The longest puts, in the first rounds, do not fit into the buffers of sockets. */
+enum { THREADS = 2, USUAL_ROUNDS = 500, LONG_ROUNDS = 16, LONGEST = 1 << 19 };
 
 enum way { FLUSH, PE_FLUSH, FLUSH_OF_DEFAULT, LOCAL_COMPLETE, WAYS };
 
 static long dest[THREADS][LONGEST];
 static uint64_t sent[THREADS];
 static pthread_barrier_t together;
+static int rounds = USUAL_ROUNDS;
 
 static void flush(enum way way, shmem_ctx_t ctx, int pe) {
     switch (way) {
@@ -38,12 +39,12 @@ static void *puts_and_overwrites(void *argument) {
     const int has_own = shmem_ctx_create(SHMEM_CTX_SERIALIZED, &of_thread) == 0;
     long *source = malloc(LONGEST * sizeof *source);
 
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         const enum way way = (enum way)(round % WAYS);
         /* local_complete visits the contexts of all threads, which are not in use at a barrier alone. */
         const int is_alone = way != LOCAL_COMPLETE;
         const shmem_ctx_t ctx = way == FLUSH_OF_DEFAULT || !has_own ? SHMEM_CTX_DEFAULT : of_thread;
-        const size_t n = round % 5 == 0 ? LONGEST : (size_t)(1 + round * 379 % 3000);
+        const size_t n = round < LONG_ROUNDS ? LONGEST : (size_t)(1 + round % 3000 * 379 % 3000);
 
         for (size_t i = 0; i < n; i++)
             source[i] = VALUE(long, round * 1000000L + (long)i + check_me);
@@ -92,8 +93,11 @@ static void run(void) {
     shmemx_ctx_pe_flush(SHMEM_CTX_INVALID, &check_me, 1);
 }
 
-int main(void) {
+/* flush [ROUNDS] */
+int main(int argc, char **argv) {
     int provided;
+    if (argc > 1)
+        rounds = atoi(argv[1]);
     shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided);
     check_start();
     run();

@@ -73,6 +73,10 @@ static void operations(int right) {
     const int pes[] = {right, check_me};
     shmem_pe_quiet(pes, 2);
     shmem_ctx_pe_quiet(ctx, pes, 1);
+    shmemx_flush();
+    shmemx_ctx_flush(ctx);
+    shmemx_ctx_pe_flush(ctx, pes, 2);
+    shmemx_local_complete();
     counters_are(SHMEM_CTX_DEFAULT, 20, 10);
     counters_are(ctx, 7, 0);
     shmem_ctx_destroy(ctx);

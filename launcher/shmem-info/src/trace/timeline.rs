@@ -73,7 +73,7 @@ pub fn legend(job: &JobTrace) -> Markup {
         (Kind::Collective, "collective"),
         (Kind::Wait, "wait"),
         (Kind::Lock, "lock"),
-        (Kind::Quiet, "quiet and fence"),
+        (Kind::Quiet, "quiet, flush and fence"),
     ];
     html! {
         p .note {
@@ -96,7 +96,7 @@ fn color(kind: Kind) -> &'static str {
     match kind {
         Kind::Put | Kind::Amo | Kind::Get | Kind::Move => SERIES[0],
         Kind::Collective => SERIES[1],
-        Kind::Fence | Kind::Quiet => SERIES[2],
+        Kind::Fence | Kind::Quiet | Kind::Flush => SERIES[2],
         Kind::Wait => SERIES[3],
         Kind::Lock => SERIES[4],
     }

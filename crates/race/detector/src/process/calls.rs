@@ -9,7 +9,8 @@ use crate::clock::{Stamp, VectorClock};
 use crate::shadow::{PAGE, View, word_mask};
 use crate::{collectives, sites, sync_words};
 use rushmem_race_interface::{
-    AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers, Order, WordKind,
+    ALL_CONTEXTS, AccessOperation, ByteBlocks, CheckedAccess, CollectiveEvent, FollowedMembers,
+    Order, WordKind,
 };
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -258,9 +259,15 @@ impl ProcessDetector {
     /// Records a fence, or the begin or end of a quiet or a flush.
     pub fn order(&self, order: Order, ctx: u64, pe: u32) {
         self.with_caller(|thread| {
-            if let Some(context) = locked(&self.contexts).get_mut(&ctx) {
+            let mut contexts = locked(&self.contexts);
+            if ctx == ALL_CONTEXTS {
+                for context in contexts.values_mut() {
+                    self.order_context(context, order, pe, thread);
+                }
+            } else if let Some(context) = contexts.get_mut(&ctx) {
                 self.order_context(context, order, pe, thread);
             }
+            drop(contexts);
 
             if matches!(order, Order::Begin | Order::Flush | Order::PeFlush) {
                 return;

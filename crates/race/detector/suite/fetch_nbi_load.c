@@ -11,5 +11,6 @@ static void run(int me, int n) {
         shmem_long_atomic_fetch_add_nbi(&old, x, 1, 1); /* RACE */
         ORDER(shmem_quiet());
         used = old; /* RACE */
+        shmem_quiet();
     }
 }

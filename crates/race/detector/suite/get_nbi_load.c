@@ -11,5 +11,6 @@ static void run(int me, int n) {
         shmem_long_get_nbi(&dest, x, 1, 1); /* RACE */
         ORDER(shmem_quiet());
         used = dest; /* RACE */
+        shmem_quiet();
     }
 }

@@ -12,5 +12,6 @@ static void run(int me, int n) {
         shmem_getmem_nbi(&dest, &x, sizeof dest, 1); /* RACE */
         ORDER(shmem_quiet());
         used = dest != 0; /* RACE */
+        shmem_quiet();
     }
 }

@@ -12,5 +12,6 @@ static void run(int me, int n) {
         shmem_fence();
         ORDER(shmem_quiet());
         shmem_long_put(x, &one, 1, 1); /* RACE */
+        shmem_quiet();
     }
 }

@@ -1,7 +1,9 @@
 /* Faults of a library, for the tests of shmem-verify: this file, compiled with the name of one of
  * them defined and preloaded, replaces routines of the library by wrong ones. */
 #include <pshmem.h>
+#include <pshmemx.h>
 #include <shmem.h>
+#include <shmemx.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +65,26 @@ void shmem_putmem_signal(void *dest, const void *source, size_t nelems, uint64_t
 void shmem_long_put_signal(long *dest, const long *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,
                            int sig_op, int pe) {
     pshmem_long_put_signal(dest, source, 0, sig_addr, signal, sig_op, pe);
+    pshmem_quiet();
+    usleep(2000);
+    pshmem_long_put(dest, source, nelems, pe);
+}
+#elif defined(SIGNAL_OVERTAKES_ITS_BUFFER)
+static char *buffer;
+static size_t buffer_bytes;
+
+void *shmemx_buffer_register(void *addr, size_t nbytes, long options) {
+    buffer = addr;
+    buffer_bytes = nbytes;
+    return pshmemx_buffer_register(addr, nbytes, options);
+}
+
+void shmem_long_put_signal(long *dest, const long *source, size_t nelems, uint64_t *sig_addr, uint64_t signal,
+                           int sig_op, int pe) {
+    const int is_in_buffer = (size_t)((char *)dest - buffer) < buffer_bytes;
+    pshmem_long_put_signal(dest, source, is_in_buffer ? 0 : nelems, sig_addr, signal, sig_op, pe);
+    if (!is_in_buffer)
+        return;
     pshmem_quiet();
     usleep(2000);
     pshmem_long_put(dest, source, nelems, pe);

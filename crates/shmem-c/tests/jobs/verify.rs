@@ -137,7 +137,7 @@ fn the_litmus_tests_print_how_often_each_outcome_was_seen() {
         let outcome = job.arg("--litmus=20").run();
         assert_right(&outcome);
 
-        for memory in ["heap", "static"] {
+        for memory in ["heap", "static", "buffer"] {
             let wrc = "WRC: put | get, put | wait, load";
             let is_printed = outcome.lines().any(|line| {
                 let is_of_memory = line.starts_with(wrc) && line.contains(memory);
@@ -172,11 +172,28 @@ fn a_forbidden_outcome_is_wrong() {
         .run();
     assert_eq!(outcome.code(), 1, "{outcome}");
 
-    let line = "litmus: 2 checks failed on 1 PEs, first on PE 0: MP: put with signal | wait, load: \
+    let line = "litmus: 3 checks failed on 1 PEs, first on PE 0: MP: put with signal | wait, load: \
                 OpenSHMEM forbids \"the old x\", which was seen";
     assert!(outcome.stdout.contains(line), "{outcome}");
     let broken = "BROKEN: OpenSHMEM forbids it";
-    assert_eq!(outcome.stdout.matches(broken).count(), 2, "{outcome}");
+    assert_eq!(outcome.stdout.matches(broken).count(), 3, "{outcome}");
+}
+
+#[test]
+fn a_forbidden_outcome_in_a_buffer_alone_is_wrong() {
+    let outcome = planted_job("SIGNAL_OVERTAKES_ITS_BUFFER", 2)
+        .arg("--litmus=20")
+        .run();
+    assert_eq!(outcome.code(), 1, "{outcome}");
+
+    let broken = outcome.lines().filter(|line| line.contains("BROKEN"));
+    let broken = broken.collect::<Vec<_>>();
+    assert_eq!(broken.len(), 1, "{outcome}");
+    assert!(
+        broken[0].starts_with("MP: put with signal | wait, load "),
+        "{outcome}"
+    );
+    assert!(broken[0].contains(" buffer "), "{outcome}");
 }
 
 #[test]

@@ -33,6 +33,22 @@ static long *static_words(void) {
 
 static void free_nothing(void *words) { (void)words; }
 
+static char *allocated;
+
+/* Memory that the program has already, at another place on each PE. */
+static long *buffer_words(void) {
+    const size_t nbytes = WORDS * sizeof(long), before = 16 * (size_t)(check_me % 200);
+    allocated = malloc(before + nbytes);
+    long *words = shmemx_buffer_register(allocated + before, nbytes, 0);
+    CHECK(words != NULL, 0, "a buffer is refused");
+    return words;
+}
+
+static void end_buffer(void *words) {
+    shmemx_buffer_unregister(words);
+    free(allocated);
+}
+
 static const struct memory {
     const char *name;
     long *(*words)(void);
@@ -40,6 +56,7 @@ static const struct memory {
 } memories[] = {
     {"heap", heap_words, shmem_free},
     {"static", static_words, free_nothing},
+    {"buffer", buffer_words, end_buffer},
 };
 enum { MEMORIES = sizeof memories / sizeof *memories };
 
@@ -482,7 +499,7 @@ int main(int argc, char **argv) {
     for (int m = 0; m < MEMORIES; m++) {
         x = memories[m].words();
         y = x + BATCH;
-        for (int s = 0; s < SHAPES; s++)
+        for (int s = 0; x != NULL && s < SHAPES; s++)
             if (shapes[s].roles <= check_n)
                 run(&shapes[s], rounds, &found[m][s]);
         memories[m].end(x);

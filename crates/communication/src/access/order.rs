@@ -258,7 +258,12 @@ pub fn local_complete(call: Call) {
 
 /// Completes all operations of this PE, on any context.
 pub fn complete_all(call: Call) {
-    let links = links::require(call);
+    complete_all_of(links::require(call), call);
+}
+
+/// Completes all operations of the PE with these links, on any context.
+pub fn complete_all_of(links: &Links, call: Call) {
+    let _observed = observers::call(|| Event::new(call, Action::QuietOfAll));
     if links.network.is_open() {
         links.endpoints.complete(call);
     }

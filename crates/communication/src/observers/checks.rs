@@ -39,9 +39,11 @@ pub(super) fn begin(event: &Event) {
         Action::Seen { .. } | Action::Lock | Action::LockHeld(_) | Action::Block { .. } => {
             results::receive();
         }
-        Action::Quiet { .. } | Action::QuietOfPes | Action::PeQuiet | Action::QuietTest => {
-            results::quiet();
-        }
+        Action::Quiet { .. }
+        | Action::QuietOfPes
+        | Action::PeQuiet
+        | Action::QuietOfAll
+        | Action::QuietTest => results::quiet(),
         _ => {}
     }
 }

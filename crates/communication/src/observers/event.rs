@@ -104,6 +104,8 @@ pub enum Action {
     QuietOfPes,
     /// The part of `shmem_pe_quiet` that completes the operations on one PE.
     PeQuiet,
+    /// A quiet of all contexts, as a part of another call.
+    QuietOfAll,
     /// A flush of all puts on a context: their sources may be reused.
     Flush,
     /// `shmemx_ctx_pe_flush`.

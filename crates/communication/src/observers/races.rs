@@ -47,6 +47,7 @@ pub(super) fn begin(event: &Event) {
         }
         Action::Quiet { .. }
         | Action::PeQuiet
+        | Action::QuietOfAll
         | Action::QuietTest
         | Action::Flush
         | Action::PeFlush
@@ -69,7 +70,9 @@ pub(super) fn end(event: &Event) {
             (detector.leave)(&collective(event, membership));
         }
         Action::Fence => order(detector, event, Order::Fence),
-        Action::Quiet { .. } | Action::QuietTest => order(detector, event, Order::Quiet),
+        Action::Quiet { .. } | Action::QuietOfAll | Action::QuietTest => {
+            order(detector, event, Order::Quiet);
+        }
         Action::PeQuiet => order(detector, event, Order::PeQuiet),
         Action::Flush | Action::LocalComplete => order(detector, event, Order::Flush),
         Action::PeFlush => order(detector, event, Order::PeFlush),
@@ -103,7 +106,7 @@ pub(super) fn report_writes(detector: &Detector, call: Call, dest: ByteBlocks, p
 
 fn order(detector: &Detector, event: &Event, order: Order) {
     let ctx = match event.action {
-        Action::LocalComplete => ALL_CONTEXTS,
+        Action::QuietOfAll | Action::LocalComplete => ALL_CONTEXTS,
         _ => event.ctx.index() as u64,
     };
     (detector.order)(order, ctx, event.pe as u32);

@@ -65,6 +65,7 @@ pub(super) fn end(event: &Event) {
         | Action::Request(_)
         | Action::Quiet { .. }
         | Action::QuietTest
+        | Action::QuietOfAll
         | Action::QuietOfPes => tool.acquire(&raw const OTHER_PES),
         _ => {}
     }

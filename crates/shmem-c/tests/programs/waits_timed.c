@@ -89,20 +89,20 @@ static void limits(void) {
 
 /* Each PE counts up a word of its right neighbor, whose waits time out again and again. */
 static void repeated(void) {
-    word = 0;
+    signal_word = 0;
     shmem_barrier_all();
-    for (long i = 1; i <= REPEATS; i++) {
-        shmem_long_p(&word, i, right);
+    for (uint64_t i = 1; i <= REPEATS; i++) {
+        shmem_signal_set(&signal_word, i, right);
         shmem_fence(); /* the word only grows */
         double seconds = i % 100 == 0 ? 2e-5 : 0.0;
-        long before = word;
-        if (shmemx_long_wait_until_timed(&word, SHMEM_CMP_GT, before, seconds) == SHMEMX_SUCCESS)
-            CHECK(word > before, 0, "the word was %ld and is %ld", before, word);
+        const uint64_t before = shmem_signal_fetch(&signal_word);
+        uint64_t now = 0;
+        if (shmemx_signal_wait_until_timed(&signal_word, SHMEM_CMP_GT, before, &now, seconds) == SHMEMX_SUCCESS)
+            CHECK(now > before, 0, "the word was %lu and is %lu", (unsigned long)before, (unsigned long)now);
     }
-    while (shmemx_long_wait_until_timed(&word, SHMEM_CMP_EQ, REPEATS, 1e-4) == SHMEMX_TIMED_OUT)
+    while (shmemx_signal_wait_until_timed(&signal_word, SHMEM_CMP_EQ, REPEATS, NULL, 1e-4) == SHMEMX_TIMED_OUT)
         ;
     shmem_barrier_all();
-    word = 0;
 }
 
 static void signals(void) {

@@ -13,6 +13,7 @@ use crate::coll::heap_change::HeapChange;
 use crate::coll::private::{self, ReductionKind};
 use crate::own_pe::{self, Caller, OwnPe};
 use core::ffi::c_void;
+use rushmem_communication::access::order;
 use rushmem_pe::call::{Call, thread};
 use rushmem_pe::job::Job;
 use rushmem_pe::job::handle::TeamHandle;
@@ -80,8 +81,8 @@ fn free_released(pe: &'static OwnPe, call: Call, change: HeapChange) -> usize {
         }
     }
     if !released.is_empty() {
-        // On all contexts: what this PE has issued may be on its way to the blocks.
-        pe.links.endpoints.complete(call);
+        // What this PE has issued may be on its way to the blocks.
+        order::complete_all_of(pe.links, call);
     }
 
     let n_blocks = [("blocks", starts.len() as u64)];

@@ -181,7 +181,7 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
 
 /// Returns the PE whose memory is mapped here at `addr`, if that is another PE, and the address at
 /// which this PE has its own copy of the object.
-fn copy_on_other_pe(job: &Job, addr: usize) -> Option<(u32, usize)> {
+pub fn copy_on_other_pe(job: &Job, addr: usize) -> Option<(u32, usize)> {
     let heap = job.memory.heap().addr();
     let slice_bytes = job.memory.layout().stride();
     let first_static = statics::own().start();

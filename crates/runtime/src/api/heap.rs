@@ -464,6 +464,13 @@ fn fail_unusable(call: Call, job: &Job, ptr: *const c_void, why: Unusable) -> ! 
 }
 
 fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
+    if let Some((owner, own)) = checks::copy_on_other_pe(job, ptr.addr()) {
+        fail!(
+            call,
+            "argument ptr: {ptr:p} is memory of PE {owner}; pass the address of the block on this PE ({own:#x}) \
+             instead of what shmem_ptr returns"
+        );
+    }
     if !is_in_heap(job, ptr) {
         let what = match address::locate(ptr.addr(), 1) {
             Some((Segment::Static, _)) => "is static data of the program",

@@ -198,6 +198,8 @@ fn blocks_that_this_pe_has_released() {
     for how in ["release_inside", "release_foreign"] {
         misuse(how).assert_fails(&["PE", "shmemx_release: argument ptr: "]);
     }
+    let of_peer = ["is memory of PE", "instead of what shmem_ptr returns"];
+    misuse("release_of_peer").assert_fails(&of_peer);
 
     assert_eq!(
         misuse("put_released").code(),

@@ -224,6 +224,8 @@ static int of_releases(const char *how, int *heap) {
         shmemx_release(heap + 1);
     else if (is(how, "release_foreign"))
         shmemx_release(&static_word);
+    else if (is(how, "release_of_peer"))
+        shmemx_release(shmem_ptr(heap, (shmem_my_pe() + 1) % shmem_n_pes()));
     else if (is(how, "free_released"))
         shmemx_release(heap), shmem_free(heap);
     else if (is(how, "realloc_released"))

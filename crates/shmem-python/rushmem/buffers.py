@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, view_of
-from .job import started
 from .library import library
 from .memory import Owner
+from .requests import meet
 
 # The buffers that are registered; their memory must live until they no longer are.
 _registered: set[Registration] = set()
@@ -36,6 +36,7 @@ class Registration(Owner):
         """Makes the memory private again, with its contents; all PEs call it, in the same order.
         `array` and its views must not be used afterwards."""
         if self in _registered:
+            meet("unregister")
             _registered.discard(self)
             if self.nbytes:
                 self._unregister(self.address)
@@ -74,5 +75,5 @@ def register(array: Any) -> Registration:
             "register: argument array is read-only or its elements are not adjacent: register the"
             " array of which it is a part, or a copy"
         )
-    started()
+    meet("register")
     return Registration(array)

@@ -3,7 +3,11 @@
 `dest` and `source` are symmetric contiguous arrays of one type, on all members those of the same
 allocation. A blocking call returns when `dest` of this PE is complete. A call whose name ends in
 `_nb` returns a `Request`, for which a program waits by `request.wait(timeout=..)` or `await`. All
-members call the same of the two forms. All raise
+members call the same of the two forms.
+
+A signal is handled during a blocking call, too. If its handler raises an exception, as that of
+Ctrl-C does, the call has not returned on this PE alone: the same call, made again, continues it. All
+raise
 
     ValueError: an array is private, or the numbers of elements do not fit the team.
     TypeError: the types differ, or there is no such operation on them.
@@ -12,60 +16,19 @@ members call the same of the two forms. All raise
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int, c_void_p
-from typing import Generator, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .job import started
 from .library import library, type_of
 from .memory import contiguous
-from .waiting import in_slices, polled
+from .requests import Request, begin, check_team, finished, meet
 
 SUM, PROD, MAX, MIN, BAND, BOR, BXOR = "sum", "prod", "max", "min", "and", "or", "xor"
 
 # The kinds of NumPy types that have each operation.
 KINDS = {SUM: "iufc", PROD: "iufc", MAX: "iuf", MIN: "iuf", BAND: "iu", BOR: "iu", BXOR: "iu"}
-
-# The requests that are not done: they keep their arrays alive.
-_pending: set[Request] = set()
-
-
-class Request:
-    """A collective that goes on while the program does something else."""
-
-    def __init__(self, call: str, arrays: tuple[np.ndarray, ...]) -> None:
-        self._call = call
-        self._handle = c_void_p()
-        self._arrays = arrays
-        _pending.add(self)
-
-    def test(self) -> bool:
-        """Returns whether the collective is complete on this PE."""
-        is_done = c_int(1)
-        library.shmemx_req_test(byref(self._handle), byref(is_done))
-        if is_done.value:
-            self._end()
-        return bool(is_done.value)
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Waits until the collective is complete on this PE.
-
-        Raises:
-            TimeoutError: it is not within `timeout` seconds; it goes on.
-        """
-        handle = byref(self._handle)
-        in_slices(
-            self._call, lambda limit: not library.shmemx_req_wait_timed(handle, limit), timeout
-        )
-        self._end()
-
-    def __await__(self) -> Generator[None, None, None]:
-        return polled(lambda _: self.test()).__await__()
-
-    def _end(self) -> None:
-        _pending.discard(self)
-        self._arrays = ()
 
 
 class _Plan(NamedTuple):
@@ -144,8 +107,9 @@ class Collectives:
                     f"alltoalls: argument {name} has {array.size} elements, but {self.n_pes()}"
                     f" blocks of {nelems} with stride {stride} need {last + 1}"
                 )
-        plan = _Plan("alltoalls", "shmem_<T>_alltoalls", c_name, "", (to, at, dst, sst, nelems))
-        self._run(plan)
+        function = library.family("shmem_<T>_alltoalls", c_name)
+        meet("alltoalls", self.handle)
+        check_team("alltoalls", function(self.handle, to, at, dst, sst, nelems))
 
     def all_reduce(self, dest: np.ndarray, source: np.ndarray, op: str = SUM) -> None:
         """Combines each element of `source` over all members by SUM, PROD, MAX, MIN, BAND, BOR or
@@ -208,15 +172,17 @@ class Collectives:
         return _Plan(call, "shmem_<T>_<op>", c_name, routine, (to, at, source.size), (dest, source))
 
     def _run(self, plan: _Plan) -> None:
-        function = library.family(plan.pattern, plan.c_name, plan.op)
-        _check_result(plan.call, function(self.handle, *plan.arguments))
+        if self.n_pes() == 1 or not started().is_interruptible:
+            function = library.family(plan.pattern, plan.c_name, plan.op)
+            check_team(plan.call, function(self.handle, *plan.arguments))
+            return
+
+        finished(self.handle, plan[:-1], lambda: self._start(plan))
 
     def _start(self, plan: _Plan) -> Request:
         pattern = plan.pattern.replace("shmem_", "shmemx_", 1) + "_nb"
         function = library.family(pattern, plan.c_name, plan.op)
-        request = Request(plan.call, plan.arrays)
-        _check_result(plan.call, function(self.handle, *plan.arguments, byref(request._handle)))
-        return request
+        return begin(plan.call, function, (self.handle, *plan.arguments), plan.arrays)
 
 
 def _addresses(call: str, dest: np.ndarray, source: np.ndarray) -> tuple[int, int]:
@@ -234,8 +200,3 @@ def _check_size(call: str, dest: np.ndarray, expected: int, meaning: str) -> Non
         raise ValueError(
             f"{call}: argument dest has {dest.size} elements, but needs {expected}, {meaning}"
         )
-
-
-def _check_result(call: str, result: int) -> None:
-    if result:
-        raise ValueError(f"{call}: this PE is no member of the team, or the team was destroyed")

@@ -15,9 +15,10 @@ import numpy as np
 from . import job
 from .atomics import Atomics
 from .library import library
+from .requests import meet
+from .slices import in_slices, polled
 from .teams import WORLD, Team
 from .transfers import Transfers
-from .waiting import in_slices, polled
 
 SERIALIZED, PRIVATE, NOSTORE = 1, 2, 4
 _SESSION_BATCH = _SESSION_TOTAL_OPS = 1
@@ -104,10 +105,13 @@ DEFAULT = _Default()
 
 def barrier_all() -> None:
     """Completes the operations on the default context, and waits until all PEs have called."""
-    job.started()
-    kept = len(DEFAULT._kept)
-    library.shmem_barrier_all()
-    del DEFAULT._kept[:kept]
+    if job.started().is_interruptible:
+        DEFAULT.quiet()
+        meet("barrier_all")
+    else:
+        kept = len(DEFAULT._kept)
+        library.shmem_barrier_all()
+        del DEFAULT._kept[:kept]
 
 
 @job.on_start

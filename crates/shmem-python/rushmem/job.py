@@ -2,16 +2,20 @@
 
 The library is initialized when a program first asks for a number or for memory, and finalized when
 the interpreter exits. An exception that nobody handles on a PE ends the job.
+
+Collectives return to Python at intervals, so that Ctrl-C is handled, unless SIGINT has the default
+action or is ignored on all PEs at the initialization: then nothing in Python could handle it.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import time
 import traceback
-from ctypes import byref, c_int, c_uint64
+from ctypes import addressof, byref, c_int, c_int64, c_uint64
 from types import TracebackType
 from typing import Callable
 
@@ -21,6 +25,9 @@ THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = range(4)
 
 # The time in which the PE that failed first prints its traceback; the others print nothing.
 OTHERS_WAIT = 2.0
+
+# Symmetric words of 64 bits: the number of failures, and two by which PEs agree on signals.
+_WORDS = 3
 
 
 class _Job:
@@ -33,6 +40,7 @@ class _Job:
         self.is_finalized = False
         self.must_finalize = False
         self.failures = 0  # address of a symmetric word on PE 0: how many PEs have failed
+        self.is_interruptible = False  # whether PEs wait for each other so that signals are handled
         self.starters: list[Callable[[], None]] = []
 
 
@@ -66,7 +74,8 @@ def _begin() -> None:
     """Learns the numbers of the job, and prepares for exceptions that nobody handles."""
     _job.pe = library.shmem_my_pe()
     _job.n_pes = library.shmem_n_pes()
-    _job.failures = library.shmem_calloc(1, 8)
+    _job.failures = library.shmem_calloc(_WORDS, 8)
+    _job.is_interruptible = _job.n_pes > 1 and _is_sigint_handled()
     _job.pid = os.getpid()
     for starter in _job.starters:
         starter()
@@ -77,6 +86,18 @@ def _begin() -> None:
         abort(kind, value, trace, previous)
 
     sys.excepthook = hook
+
+
+def _is_sigint_handled() -> bool:
+    """Returns whether Python handles SIGINT on any PE: all must call the same form of a collective."""
+    mine, any_pe = (c_int64.from_address(_job.failures + 8 * i) for i in range(1, _WORDS))
+    mine.value = signal.getsignal(signal.SIGINT) not in (signal.SIG_DFL, signal.SIG_IGN, None)
+
+    world = 1
+    library.family("shmem_<T>_<op>", "int64", "max_reduce")(
+        world, addressof(any_pe), addressof(mine), 1
+    )
+    return bool(any_pe.value)
 
 
 def started() -> _Job:

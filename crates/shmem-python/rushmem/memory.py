@@ -14,6 +14,7 @@ import numpy as np
 
 from .job import started
 from .library import library
+from .requests import meet
 
 
 class HeapInfo(NamedTuple):
@@ -59,7 +60,7 @@ class Block(Owner):
         Raises:
             MemoryError: the heap of a PE has no room; then no PE gets the block.
         """
-        started()
+        meet(call)
         # An array without elements needs an address, too.
         self.nbytes = max(nbytes, 8)
         self.address = library.shmem_calloc(self.nbytes, 1)
@@ -80,7 +81,7 @@ def reclaim() -> int:
 
     An allocation that finds no room does this by itself.
     """
-    started()
+    meet("reclaim")
     return library.shmemx_reclaim()
 
 

@@ -10,6 +10,7 @@ from ctypes import byref, c_void_p
 from .collectives import Collectives
 from .job import started
 from .library import library
+from .requests import meet
 
 _COLOR_UNDEFINED = -1
 
@@ -43,7 +44,7 @@ class Team(Collectives):
     def split(self, color: int | None, key: int = 0) -> Team | None:
         """Makes a team of the members that pass the same color, from 0, ordered by `key`. All
         members call; those that pass None get None."""
-        started()
+        meet("split", self.handle)
         made = c_void_p()
         code = _COLOR_UNDEFINED if color is None else color
         library.shmemx_team_split(self.handle, code, key, byref(made))
@@ -62,6 +63,7 @@ class Team(Collectives):
                 f"split_strided: the members {start} to {last} are not all of 0 to"
                 f" {self.n_pes() - 1}"
             )
+        meet("split_strided", self.handle)
         made = c_void_p()
         library.shmem_team_split_strided(self.handle, start, stride, size, None, 0, byref(made))
         return _team(made)
@@ -69,7 +71,7 @@ class Team(Collectives):
     def split_2d(self, xrange: int, yrange: int) -> tuple[Team | None, Team | None]:
         """Makes the teams of this PE's row and column in a grid of `xrange` columns and `yrange`
         rows. All members call; those outside of the grid get None."""
-        started()
+        meet("split_2d", self.handle)
         row, column = c_void_p(), c_void_p()
         library.shmemx_team_split_2d(self.handle, xrange, yrange, byref(row), byref(column))
         return _team(row), _team(column)
@@ -78,6 +80,7 @@ class Team(Collectives):
         """Ends the team; all members call it. The end of a `with` block does, too."""
         if self.handle in (WORLD.handle, SHARED.handle, NODE.handle):
             raise ValueError("destroy: this team ends with the job")
+        meet("destroy", self.handle)
         library.shmem_team_destroy(self.handle)
         self.handle = self._n_pes = 0
 

@@ -1,14 +1,12 @@
 """Waits: for elements of this PE that others change, and for what this PE has started.
 
 A wait takes a `timeout` in seconds, after which it raises `TimeoutError` and has changed nothing.
-Without one it lasts as long as it must, but returns to Python every `SLICE` seconds, so that Ctrl-C
-and other signals are handled. Comparisons are written as in Python: "==", "!=", ">", ">=", "<", "<=".
+Without one it lasts as long as it must. Ctrl-C and other signals are handled meanwhile. Comparisons
+are written as in Python: "==", "!=", ">", ">=", "<", "<=".
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
 from ctypes import byref, c_char, c_size_t
 from typing import Callable, Sequence
 
@@ -17,8 +15,8 @@ import numpy as np
 from .atomics import LIMITS
 from .library import library, type_of
 from .memory import contiguous, element
+from .slices import in_slices, polled
 
-SLICE = 0.1
 COMPARISONS = {"==": 1, "!=": 2, ">": 3, ">=": 4, "<": 5, "<=": 6}
 
 
@@ -117,37 +115,6 @@ def wait_until_some(
         timeout,
     )
     return indices[: found.value].astype(np.intp)
-
-
-def in_slices(call: str, wait: Callable[[float], bool], timeout: float | None) -> None:
-    """Calls `wait(seconds)` until it returns true, for `timeout` seconds and `SLICE` at a time.
-
-    Raises:
-        TimeoutError: it has not within the time.
-        ValueError: `timeout` is negative or NaN.
-    """
-    if timeout is None:
-        while not wait(SLICE):
-            pass
-        return
-
-    if not timeout >= 0:
-        raise ValueError(f"{call}: argument timeout is {timeout}, not 0 or more seconds")
-    end = time.monotonic() + timeout
-    left = timeout
-    while not wait(min(left, SLICE)):
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"{call}: has waited {timeout} s")
-
-
-async def polled(look: Callable[[float], bool]) -> None:
-    """Calls `look(0)` until it returns true. Other tasks run in between."""
-    pause = 0.0
-    while not look(0.0):
-        await asyncio.sleep(pause)
-        # At first as often as the other tasks permit, and then up to 1000 times a second.
-        pause = min(pause + 1e-5, 1e-3)
 
 
 def _look(array: np.ndarray, cmp: str, value: int, index: int) -> Callable[[float], bool]:

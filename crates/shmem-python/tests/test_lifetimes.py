@@ -145,6 +145,80 @@ def test_ctrl_c_ends_a_wait(job):
     assert job.wait_until(x, "!=", 0) == 1
 
 
+@pytest.mark.pes(3)
+def test_ctrl_c_ends_a_collective_and_the_same_call_continues_it(job):
+    me, n = job.my_pe(), job.n_pes()
+    x, y, all_of_them = job.array(10), job.array(10), job.array(10 * n)
+    go = job.array(1, "u8")
+    x[:] = me
+    for number, call in enumerate(
+        [
+            job.barrier_all,
+            job.sync_all,
+            lambda: job.all_reduce(y, x),
+            lambda: job.broadcast(y, x, 1),
+            lambda: job.fcollect(all_of_them, x),
+            lambda: job.alltoalls(all_of_them, all_of_them, 1, 1, 1),
+            lambda: job.array(5),
+            lambda: job.register(np.ones(5)),
+            lambda: job.WORLD.split(0).destroy(),
+            job.reclaim,
+        ],
+        start=1,
+    ):
+        if me == 1:
+            # Until both others are interrupted.
+            job.wait_until(go, "==", 2 * number)
+        else:
+            threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                call()
+            job.signal(go, 1, 1, job.ADD)
+        call()
+
+    job.all_reduce(y, x, job.MAX)
+    assert (y == n - 1).all()
+
+
+HANDLES = """
+import os, signal, rushmem as rm
+seen = []
+signal.signal(signal.SIGUSR1, lambda *_: seen.append(1) or rm.signal(go, 1, 1))
+go = rm.array(1, 'u8')
+if rm.my_pe() == 1:
+    rm.wait_until(go, '==', 1)
+else:
+    import threading
+    threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGUSR1]).start()
+rm.barrier_all()
+assert len(seen) == 1 - rm.my_pe()
+"""
+
+
+def test_a_handler_that_raises_nothing_runs_in_a_collective():
+    run(HANDLES, n=2)
+
+
+# SIGINT has its default action on PEs that find no directory.
+DEFAULT_ACTION = """
+import os, signal, rushmem as rm, rushmem.job
+try:
+    os.mkdir({directory!r})
+except FileExistsError:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+x = rm.array(1)
+rm.all_reduce(x, x)
+rm.barrier_all()
+print(rm.job.started().is_interruptible)
+"""
+
+
+def test_pes_agree_on_how_they_wait(tmp_path):
+    program = DEFAULT_ACTION.format(directory=str(tmp_path / "made"))
+    assert run(program) == ("True\n" * 3, "")
+    assert run(program) == ("False\n" * 3, "")
+
+
 def test_ctrl_c_at_the_launcher_ends_the_job():
     program = (
         "import rushmem as rm; x = rm.array(1, 'i8'); rm.barrier_all()\n"

@@ -1,4 +1,4 @@
-//! The guide in C, docs/c.md: its programs are the installed examples, its commands work, and each
+//! The guide in C, docs/c.md: it shows parts of the installed examples, its commands work, and each
 //! mistake that it shows gets the message that it shows. The programs of docs/from-mpi.md print
 //! what it says; `launchers` in tests/sites compares them with their forms for MPI.
 
@@ -10,11 +10,14 @@ use testkit::{Job, prefix};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/c.md");
 
-/// A section of the page, with its program.
+/// The line that stands for what the page leaves out of a program.
+const LEFT_OUT: &str = "/* ... */";
+
+/// A section of the page, with the whole program of which it shows parts.
 struct Section {
     text: String,
     program: String,
-    /// The name of the installed file with the same program.
+    /// The name of the installed file with the program.
     file_name: String,
 }
 
@@ -26,11 +29,14 @@ fn sections() -> Vec<Section> {
     for text in page.split("\n## ") {
         match &blocks(text, "c")[..] {
             [] => {}
-            [program] => sections.push(Section {
-                text: text.to_owned(),
-                program: program.clone(),
-                file_name: example_with_text(program),
-            }),
+            [excerpt] => {
+                let (file_name, program) = example_with(excerpt);
+                sections.push(Section {
+                    text: text.to_owned(),
+                    program,
+                    file_name,
+                });
+            }
             _ => panic!("more than one program in {text}"),
         }
     }
@@ -38,16 +44,31 @@ fn sections() -> Vec<Section> {
     sections
 }
 
-/// Returns the name of the installed example with this text.
-fn example_with_text(program: &str) -> String {
+/// Returns the name and the text of the installed example from which an excerpt is.
+fn example_with(excerpt: &str) -> (String, String) {
     let examples = prefix().join("share/rushmem/examples");
     for file in fs::read_dir(examples).expect("the examples are installed") {
         let file = file.expect("a file");
-        if fs::read_to_string(file.path()).is_ok_and(|text| text == program) {
-            return file.file_name().to_string_lossy().into_owned();
+        if let Ok(text) = fs::read_to_string(file.path())
+            && is_excerpt(excerpt, &text)
+        {
+            return (file.file_name().to_string_lossy().into_owned(), text);
         }
     }
-    panic!("no example is equal to {program}");
+    panic!("no example has the parts of {excerpt}");
+}
+
+/// Returns true if a program has the parts of an excerpt, in their order.
+fn is_excerpt(excerpt: &str, program: &str) -> bool {
+    let lines: Vec<&str> = excerpt.split_inclusive('\n').collect();
+    let mut rest = program;
+    for part in lines.split(|line| line.trim() == LEFT_OUT) {
+        let Some((_, after)) = rest.split_once(&part.concat()) else {
+            return false;
+        };
+        rest = after;
+    }
+    true
 }
 
 /// Returns a program with a change in the format of `diff`, whose lines occur once in the program.

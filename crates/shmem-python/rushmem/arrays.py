@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from .contexts import DEFAULT, Context
-from .job import no_pe
+from .job import check_pe, integer
 from .memory import Block, Owner
 
 # What an index that selects by ranges consists of.
@@ -22,12 +22,16 @@ def array(shape: int | Sequence[int], dtype: Any = float) -> Array:
 
     Raises:
         MemoryError: the symmetric heap of a PE has no room.
-        TypeError: the elements would be Python objects.
+        TypeError: the elements would be Python objects, or the shape is none.
+        ValueError: a number of elements is negative.
     """
     dtype = np.dtype(dtype)
     if dtype.hasobject:
         raise TypeError("array: elements of type object are addresses of one process")
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    sizes = shape if hasattr(shape, "__iter__") else (shape,)
+    shape = tuple(integer("array", "shape", size) for size in sizes)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"array: argument shape is {shape}, but no size may be negative")
 
     block = Block("array", prod(shape) * dtype.itemsize)
     return view_of(block, shape, dtype)
@@ -51,9 +55,19 @@ class Array(np.ndarray):
         """Returns the same elements on PE `pe`: `x.on(pe)[a:b] = v` puts, `x.on(pe)[a:b]` gets.
 
         Raises:
-            ValueError: `pe` is no PE of the context's team.
+            ValueError, TypeError: `pe` is no PE of the context's team.
         """
         return Remote(self, pe, context)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from one element to the next along each axis."""
+        return np.ndarray.strides.__get__(self)
+
+    @strides.setter
+    def strides(self, strides: tuple[int, ...]) -> None:
+        np.ndarray.strides.__set__(self, strides)
+        self._address = None
 
     def __array_wrap__(
         self, made: np.ndarray, context: object = None, return_scalar: bool = False
@@ -72,8 +86,8 @@ class Remote:
     __slots__ = ("_array", "_pe", "_context")
 
     def __init__(self, array: Array, pe: int, context: Context) -> None:
-        if not 0 <= pe < context.n_pes:
-            raise no_pe("on", pe, context.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < context.n_pes:
+            check_pe("on", pe, context.n_pes)
         self._array = array
         self._pe = pe
         self._context = context
@@ -96,6 +110,10 @@ class Remote:
         part = self._part(key)
         copied = self._context._get_part(part, self._pe)
         return copied if part.ndim or key is Ellipsis else copied[()]
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        """Refuses what would use the object itself as an element."""
+        raise TypeError("x.on(pe) is no array: x.on(pe)[:] gets the elements of the other PE")
 
     def _part(self, key: Any) -> np.ndarray:
         """Returns the view of this PE's elements that an index selects."""

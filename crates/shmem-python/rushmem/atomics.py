@@ -16,7 +16,7 @@ from typing import Callable, Union
 
 import numpy as np
 
-from .job import no_pe
+from .job import check_pe, integer
 from .library import library, type_of
 from .memory import element
 
@@ -118,13 +118,18 @@ class Atomics:
     ) -> tuple[Callable, int]:
         """Returns the function of an operation, and the address of the element."""
         address = element(f"atomic_{op}", "array", array, index)
-        if not 0 <= pe < self.n_pes:
-            raise no_pe(f"atomic_{op}", pe, self.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe(f"atomic_{op}", pe, self.n_pes)
         key = (op, array.dtype.str)
         function, limits = _functions.get(key) or _function(op, array.dtype)
-        if limits and not limits[0] <= value <= limits[1]:
-            raise OverflowError(f"atomic_{op}: {value} is too large for {array.dtype}")
+        if limits and (value.__class__ is not int or not limits[0] <= value <= limits[1]):
+            _check_value(f"atomic_{op}", value, limits, array.dtype)
         return function, address
+
+
+def _check_value(call: str, value: object, limits: tuple[int, int], dtype: np.dtype) -> None:
+    if not limits[0] <= integer(call, "value", value) <= limits[1]:
+        raise OverflowError(f"{call}: {value} is too large for {dtype}")
 
 
 def _function(op: str, dtype: np.dtype) -> tuple[Callable, "tuple[int, int] | None"]:

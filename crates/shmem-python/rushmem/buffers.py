@@ -40,6 +40,7 @@ class Registration(Owner):
             _registered.discard(self)
             if self.nbytes:
                 self._unregister(self.address)
+            self.address, self.array._address = 0, None
 
     def __enter__(self) -> Array:
         return self.array
@@ -54,15 +55,19 @@ def register(array: Any) -> Registration:
     """Makes the memory of an array symmetric. All PEs call it, for arrays of equal size.
 
     `register(a).array` shares the memory of `a`, contents included, and has what an array of
-    `rushmem.array` has. `array` is contiguous and writable: an array of NumPy, or what DLPack can
-    share, such as a tensor of PyTorch on the CPU. The memory is kept until `unregister`.
+    `rushmem.array` has. `array` is contiguous and writable: an array of NumPy, a tensor of PyTorch
+    on the CPU, or what DLPack shares for writing, which needs NumPy 2.1. The memory is kept until
+    `unregister`.
 
     Raises:
         ValueError: the array is not contiguous or read-only, or the library refuses its memory.
         TypeError: it is no array, or its elements are Python objects.
         NotImplementedError: the library is older than this function.
     """
-    if not isinstance(array, np.ndarray):
+    if hasattr(array, "data_ptr"):
+        # A tensor of PyTorch. What NumPy 1 gets by DLPack is read-only.
+        array = array.numpy()
+    elif not isinstance(array, np.ndarray):
         if not hasattr(array, "__dlpack__"):
             raise TypeError(
                 f"register: argument array is of type {type(array).__name__}, not an array"

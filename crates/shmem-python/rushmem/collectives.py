@@ -6,8 +6,8 @@ allocation. A blocking call returns when `dest` of this PE is complete. A call w
 members call the same of the two forms.
 
 A signal is handled during a blocking call, too. If its handler raises an exception, as that of
-Ctrl-C does, the call has not returned on this PE alone: the same call, made again, continues it. All
-raise
+Ctrl-C does, the call has not returned on this PE alone: the same call, made again, continues it.
+All raise
 
     ValueError: an array is private, or the numbers of elements do not fit the team.
     TypeError: the types differ, or there is no such operation on them.
@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .job import started
+from .job import integer, started
 from .library import library, type_of
-from .memory import contiguous
+from .memory import aligned
 from .requests import Request, begin, check_team, finished, meet
 
 SUM, PROD, MAX, MIN, BAND, BOR, BXOR = "sum", "prod", "max", "min", "and", "or", "xor"
@@ -69,7 +69,8 @@ class Collectives:
         return self._start(self._broadcast(dest, source, root))
 
     def collect(self, dest: np.ndarray, source: np.ndarray) -> None:
-        """Concatenates `source` of all members, of any lengths, in `dest`, which has room."""
+        """Concatenates `source` of all members, of any lengths, in `dest`, which must have room for
+        all: `SHMEM_CHECK=1` checks that it has."""
         self._run(self._gather("collect", dest, source))
 
     def collect_nb(self, dest: np.ndarray, source: np.ndarray) -> Request:
@@ -139,7 +140,7 @@ class Collectives:
     def _broadcast(self, dest: np.ndarray, source: np.ndarray, root: int) -> _Plan:
         to, at = _addresses("broadcast", dest, source)
         _check_size("broadcast", dest, source.size, "as many as source")
-        if not 0 <= root < self.n_pes():
+        if not 0 <= integer("broadcast", "root", root) < self.n_pes():
             raise ValueError(
                 f"broadcast: argument root is {root}, but the members are 0 to {self.n_pes() - 1}"
             )
@@ -150,6 +151,10 @@ class Collectives:
         """Returns the plan of a collective that moves blocks of `source`."""
         to, at = _addresses(call, dest, source)
         nbytes, n = source.nbytes, self.n_pes()
+        if call == "collect" and dest.size < source.size:
+            raise ValueError(
+                f"collect: argument dest has {dest.size} elements, but source alone {source.size}"
+            )
         if call == "fcollect":
             _check_size(call, dest, n * source.size, f"{n} times those of source")
         elif call == "alltoall":
@@ -186,8 +191,8 @@ class Collectives:
 
 
 def _addresses(call: str, dest: np.ndarray, source: np.ndarray) -> tuple[int, int]:
-    to = getattr(dest, "_address", None) or contiguous(call, "dest", dest)
-    at = getattr(source, "_address", None) or contiguous(call, "source", source)
+    to = getattr(dest, "_address", None) or aligned(call, "dest", dest)
+    at = getattr(source, "_address", None) or aligned(call, "source", source)
     if dest.dtype != source.dtype:
         raise TypeError(
             f"{call}: argument dest has elements of type {dest.dtype}, but source of {source.dtype}"

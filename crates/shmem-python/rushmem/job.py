@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from ctypes import addressof, byref, c_int, c_int64, c_uint64
+from operator import index
 from types import TracebackType
 from typing import Callable
 
@@ -89,7 +90,7 @@ def _begin() -> None:
 
 
 def _is_sigint_handled() -> bool:
-    """Returns whether Python handles SIGINT on any PE: all must call the same form of a collective."""
+    """Returns whether Python handles SIGINT on any PE; all PEs call one form of collectives."""
     mine, any_pe = (c_int64.from_address(_job.failures + 8 * i) for i in range(1, _WORDS))
     mine.value = signal.getsignal(signal.SIGINT) not in (signal.SIG_DFL, signal.SIG_IGN, None)
 
@@ -113,11 +114,28 @@ def on_start(starter: Callable[[], None]) -> Callable[[], None]:
     return starter
 
 
-def no_pe(call: str, pe: int, n_pes: int) -> ValueError:
-    """Returns the error of a call whose `pe` is none of `n_pes` PEs."""
+def integer(call: str, name: str, value: object) -> int:
+    """Returns an argument as an integer, which it must be; `me / 2` is none.
+
+    Raises:
+        TypeError: it is of another type.
+    """
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{call}: argument {name} is {value!r}, not an integer") from None
+
+
+def check_pe(call: str, pe: object, n_pes: int) -> None:
+    """Checks that an argument is the number of one of `n_pes` PEs.
+
+    Raises:
+        ValueError, TypeError: it is another number, or none.
+    """
     if not n_pes:
-        return ValueError(f"{call}: the context was destroyed")
-    return ValueError(f"{call}: argument pe is {pe}, but the PEs are 0 to {n_pes - 1}")
+        raise ValueError(f"{call}: the context was destroyed")
+    if not 0 <= integer(call, "pe", pe) < n_pes:
+        raise ValueError(f"{call}: argument pe is {pe}, but the PEs are 0 to {n_pes - 1}")
 
 
 def my_pe() -> int:

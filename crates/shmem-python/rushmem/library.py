@@ -25,6 +25,7 @@ i shmem_init_thread                         ip
 i shmem_my_pe
 i shmem_n_pes
 p shmem_calloc                              nn
+p shmem_ptr                                 pi
 - shmemx_release                            p
 n shmemx_reclaim
 - shmemx_heap_info                          p
@@ -207,5 +208,5 @@ def type_of(call: str, name: str, dtype: np.dtype) -> tuple[str, object]:
     except KeyError:
         raise TypeError(
             f"{call}: argument {name} has elements of type {dtype}, which OpenSHMEM has no"
-            " routine for"
+            " routine for: convert them by astype"
         ) from None

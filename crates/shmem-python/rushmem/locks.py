@@ -6,6 +6,7 @@ import time
 
 from .library import library
 from .memory import Block
+from .slices import in_slices
 
 
 class Lock:
@@ -23,18 +24,24 @@ class Lock:
 
         Raises:
             TimeoutError: other PEs have held it for `timeout` seconds.
+            ValueError: `timeout` is negative or NaN.
         """
         if timeout is None:
             library.shmem_set_lock(self._word.address)
             return
 
-        end = time.monotonic() + timeout
+        in_slices("Lock.acquire", self._acquired, timeout)
+
+    def _acquired(self, limit: float) -> bool:
+        """Tries to take the lock for some seconds."""
+        end = time.monotonic() + limit
         pause = 0.0
         while library.shmem_test_lock(self._word.address):
             if time.monotonic() >= end:
-                raise TimeoutError(f"Lock.acquire: has waited {timeout} s")
+                return False
             time.sleep(pause)
             pause = min(pause + 1e-5, 1e-3)
+        return True
 
     def release(self) -> None:
         """Gives the lock back, which this PE holds, after its operations are complete."""

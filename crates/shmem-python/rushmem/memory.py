@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .job import started
+from .job import integer, started
 from .library import library
 from .requests import meet
 
@@ -63,7 +63,8 @@ class Block(Owner):
         meet(call)
         # An array without elements needs an address, too.
         self.nbytes = max(nbytes, 8)
-        self.address = library.shmem_calloc(self.nbytes, 1)
+        # ctypes passes a larger number without its upper bits.
+        self.address = library.shmem_calloc(min(self.nbytes, 2**64 - 1), 1)
         self._release = library.shmemx_release
         if not self.address:
             raise MemoryError(
@@ -115,18 +116,24 @@ def symmetric(call: str, name: str, array: np.ndarray) -> int:
     owner = array
     while not isinstance(owner, Owner):
         if owner is None:
+            # Memory that was shared in another way, as by DLPack, names no owner.
+            address = address_of(array)
+            if array.size and library.shmem_ptr(address, started().pe):
+                return address
             raise ValueError(
                 f"{call}: argument {name} is in private memory, which other PEs cannot access:"
                 " allocate it by rushmem.array, or copy it into such an array"
             )
         owner = getattr(owner, "base", None)
+    if not owner.address:
+        raise ValueError(f"{call}: argument {name} is an array that was unregistered")
     return address_of(array)
 
 
 def contiguous(call: str, name: str, array: np.ndarray) -> int:
     """Returns the address of a contiguous array in symmetric memory, as `symmetric`.
 
-    Arrays of rushmem remember it.
+    Arrays of rushmem remember it, unless their elements are not aligned.
 
     Raises:
         ValueError: also if its elements are not adjacent.
@@ -137,8 +144,24 @@ def contiguous(call: str, name: str, array: np.ndarray) -> int:
             f"{call}: the elements of argument {name} are not adjacent (shape {array.shape},"
             f" strides {array.strides}): pass a range, or a copy of the elements"
         )
-    if hasattr(array, "_address"):
+    if hasattr(array, "_address") and array.flags.aligned:
         array._address = address
+    return address
+
+
+def aligned(call: str, name: str, array: np.ndarray) -> int:
+    """Returns the address of a contiguous array as `contiguous`, for a call that needs numbers at
+    multiples of their size.
+
+    Raises:
+        ValueError: also if they are elsewhere.
+    """
+    address = contiguous(call, name, array)
+    if not array.flags.aligned:
+        raise ValueError(
+            f"{call}: the elements of argument {name} are not at multiples of their"
+            f" {array.itemsize} bytes: pass an array that is, or put and get these"
+        )
     return address
 
 
@@ -148,10 +171,10 @@ def element(call: str, name: str, array: np.ndarray, index: int) -> int:
     Raises:
         IndexError: there is no such element.
     """
-    address = getattr(array, "_address", None) or contiguous(call, name, array)
+    address = getattr(array, "_address", None) or aligned(call, name, array)
     if not index:
         if array.size:
             return address
-    elif 0 <= index < array.size:
+    elif 0 <= integer(call, "index", index) < array.size:
         return address + index * array.itemsize
     raise IndexError(f"{call}: argument index is {index}, but {name} has {array.size} elements")

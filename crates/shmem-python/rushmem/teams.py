@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from ctypes import byref, c_void_p
+from typing import Any
 
 from .collectives import Collectives
-from .job import started
+from .job import integer, started
 from .library import library
 from .requests import meet
 
@@ -43,7 +44,13 @@ class Team(Collectives):
 
     def split(self, color: int | None, key: int = 0) -> Team | None:
         """Makes a team of the members that pass the same color, from 0, ordered by `key`. All
-        members call; those that pass None get None."""
+        members call; those that pass None get None.
+
+        Raises:
+            ValueError, TypeError: the color is negative, or no integer.
+        """
+        if color is not None and integer("split", "color", color) < 0:
+            raise ValueError(f"split: argument color is {color}, not 0 or more, or None")
         meet("split", self.handle)
         made = c_void_p()
         code = _COLOR_UNDEFINED if color is None else color
@@ -82,7 +89,8 @@ class Team(Collectives):
             raise ValueError("destroy: this team ends with the job")
         meet("destroy", self.handle)
         library.shmem_team_destroy(self.handle)
-        self.handle = self._n_pes = 0
+        self.__dict__.clear()
+        self.__class__ = _Destroyed
 
     def __enter__(self) -> Team:
         return self
@@ -91,6 +99,15 @@ class Team(Collectives):
         # Without an exception on all members, the others would wait here for this one.
         if exception[0] is None:
             self.destroy()
+
+
+class _Destroyed(Team):
+    """A team after its end."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("__class__", "__dict__"):
+            return super().__getattribute__(name)
+        raise ValueError(f"{name}: the team was destroyed")
 
 
 def _team(made: c_void_p) -> Team | None:

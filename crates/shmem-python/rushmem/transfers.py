@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .job import no_pe
+from .job import check_pe, integer
 from .library import library, type_of
 from .memory import address_of, contiguous, element, symmetric
 
@@ -30,11 +30,16 @@ class Transfers:
             ValueError: `pe` is no PE, `dest` is private, or the numbers of elements differ.
             TypeError: the types differ.
         """
-        if not 0 <= pe < self.n_pes:
-            raise no_pe("put", pe, self.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe("put", pe, self.n_pes)
         to = getattr(dest, "_address", None) or contiguous("put", "dest", dest)
         source, nbytes = _source("put", dest, source)
-        library.shmem_ctx_putmem(self.handle, to, address_of(source), nbytes, pe)
+        at = address_of(source)
+        if to - nbytes < at < to + nbytes:
+            # A put to this PE itself would copy elements that it has just overwritten.
+            source = source.copy()
+            at = address_of(source)
+        library.shmem_ctx_putmem(self.handle, to, at, nbytes, pe)
 
     def get(self, dest: np.ndarray, source: np.ndarray, pe: int) -> None:
         """Copies the elements of `source` on PE `pe` to `dest`, a contiguous array of this PE.
@@ -42,11 +47,18 @@ class Transfers:
         Raises:
             As `put`.
         """
-        if not 0 <= pe < self.n_pes:
-            raise no_pe("get", pe, self.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe("get", pe, self.n_pes)
         at = getattr(source, "_address", None) or contiguous("get", "source", source)
         nbytes = _dest("get", dest, source)
-        library.shmem_ctx_getmem(self.handle, address_of(dest), at, nbytes, pe)
+        to = address_of(dest)
+        if at - nbytes < to < at + nbytes:
+            # A get from this PE itself would copy elements that it has just overwritten.
+            copy = np.empty(nbytes, np.uint8)
+            library.shmem_ctx_getmem(self.handle, address_of(copy), at, nbytes, pe)
+            dest[...] = copy.view(dest.dtype).reshape(dest.shape)
+            return
+        library.shmem_ctx_getmem(self.handle, to, at, nbytes, pe)
 
     def put_nbi(self, dest: np.ndarray, source: np.ndarray, pe: int) -> None:
         """Starts a put, which is complete after `quiet`. Until then `source` must not change; it
@@ -55,8 +67,8 @@ class Transfers:
         Raises:
             As `put`.
         """
-        if not 0 <= pe < self.n_pes:
-            raise no_pe("put_nbi", pe, self.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe("put_nbi", pe, self.n_pes)
         to = getattr(dest, "_address", None) or contiguous("put_nbi", "dest", dest)
         source, nbytes = _source("put_nbi", dest, source)
         self._kept.append(source)
@@ -68,8 +80,8 @@ class Transfers:
         Raises:
             As `put`.
         """
-        if not 0 <= pe < self.n_pes:
-            raise no_pe("get_nbi", pe, self.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe("get_nbi", pe, self.n_pes)
         at = getattr(source, "_address", None) or contiguous("get_nbi", "source", source)
         nbytes = _dest("get_nbi", dest, source)
         self._kept.append(dest)
@@ -92,11 +104,11 @@ class Transfers:
         Raises:
             As `put`; TypeError also if `signal` has another type.
         """
-        if not 0 <= pe < self.n_pes:
-            raise no_pe("put_signal", pe, self.n_pes)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe("put_signal", pe, self.n_pes)
         to = getattr(dest, "_address", None) or contiguous("put_signal", "dest", dest)
         source, nbytes = _source("put_signal", dest, source)
-        word = _signal("put_signal", signal)
+        word = _signal("put_signal", signal, value, op)
         library.shmem_ctx_putmem_signal(
             self.handle, to, address_of(source), nbytes, word, value, op, pe
         )
@@ -107,9 +119,9 @@ class Transfers:
         Raises:
             As `put_signal`.
         """
-        if not 0 <= pe < self.n_pes:
-            raise no_pe("signal", pe, self.n_pes)
-        word = _signal("signal", signal)
+        if pe.__class__ is not int or not 0 <= pe < self.n_pes:
+            check_pe("signal", pe, self.n_pes)
+        word = _signal("signal", signal, value, op)
         change = library.shmem_ctx_signal_add if op == ADD else library.shmem_ctx_signal_set
         change(self.handle, word, value, pe)
 
@@ -186,11 +198,15 @@ def _check_equal(call: str, dest: np.ndarray, source: np.ndarray) -> None:
         )
 
 
-def _signal(call: str, signal: np.ndarray) -> int:
-    """Returns the address of a signal."""
+def _signal(call: str, signal: np.ndarray, value: int, op: int) -> int:
+    """Returns the address of a signal, after a check of what is done to it."""
     word = element(call, "signal", signal, 0)
     if type_of(call, "signal", signal.dtype)[0] != "uint64":
         raise TypeError(f"{call}: argument signal is of {signal.dtype}, but signals are uint64")
+    if not 0 <= integer(call, "value", value) < 2**64:
+        raise OverflowError(f"{call}: {value} is too large for uint64, or negative")
+    if op not in (SET, ADD):
+        raise ValueError(f"{call}: argument op is {op!r}, neither SET nor ADD")
     return word
 
 

@@ -13,8 +13,9 @@ from typing import Callable, Sequence
 import numpy as np
 
 from .atomics import LIMITS
+from .job import integer
 from .library import library, type_of
-from .memory import contiguous, element
+from .memory import aligned, element
 from .slices import in_slices, polled
 
 COMPARISONS = {"==": 1, "!=": 2, ">": 3, ">=": 4, "<": 5, "<=": 6}
@@ -123,7 +124,7 @@ def _look(array: np.ndarray, cmp: str, value: int, index: int) -> Callable[[floa
     c_name, c_type = _waitable("wait_until", array)
     code = _code("wait_until", cmp)
     least, most = LIMITS[c_name]
-    if not least <= value <= most:
+    if not least <= integer("wait_until", "value", value) <= most:
         raise OverflowError(f"wait_until: {value} is too large for {array.dtype}")
     wait = library.family("shmemx_<T>_wait_until_timed", c_name, c_type=c_type)
 
@@ -140,7 +141,7 @@ def _elements(
     """Returns the type, and the arguments of a wait for several elements in their order: address
     and number, status, comparison, values. Pointers are arrays of ctypes, which keep memory alive.
     """
-    address = contiguous(call, "array", array)
+    address = aligned(call, "array", array)
     c_name, _ = _waitable(call, array)
     numbers = np.empty(array.shape, array.dtype)
     numbers[...] = values

@@ -34,6 +34,51 @@ def test_arrays_of_the_program_become_symmetric(job):
     assert len(junk) == 10 * me
 
 
+class Tensor:
+    """What another library's tensor is to this package."""
+
+    def __init__(self, memory):
+        self.memory = memory
+
+    def __dlpack__(self, **options):
+        return self.memory.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.memory.__dlpack_device__()
+
+
+class TensorOfPyTorch(Tensor):
+    def data_ptr(self):
+        return self.memory.ctypes.data
+
+    def numpy(self):
+        return self.memory
+
+
+def tensors():
+    yield TensorOfPyTorch
+    if np.from_dlpack(Tensor(np.zeros(1))).flags.writeable:
+        yield Tensor
+    try:
+        import torch
+    except ImportError:
+        return
+    yield torch.from_numpy
+
+
+@pytest.mark.parametrize("tensor", list(tensors()))
+def test_tensors_of_dlpack_become_symmetric(job, tensor):
+    me, n = job.my_pe(), job.n_pes()
+    memory = np.full(1000, float(me))
+    with job.register(tensor(memory)) as x:
+        job.all_reduce(x, x)
+        assert (memory == n * (n - 1) / 2).all()
+        job.barrier_all()
+        x.on((me + 1) % n)[0] = me
+        job.barrier_all()
+        assert memory[0] == (me - 1) % n
+
+
 def test_what_cannot_be_registered_is_refused(job):
     for array, error in [
         ([1.0], TypeError),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::pages::Page;
+use testkit::pages::{Page, blocks};
 use testkit::{Job, absent, prefix};
 
 /// The directory of the package.
@@ -64,6 +64,19 @@ fn buffers() {
     run(job, "test_buffers.py");
 }
 
+fn mistakes(onnode: &str) {
+    let job = Job::new(python()).n(2).env("RUSHMEM_PYTEST_PE", "1");
+    run(job.env("SHMEM_ONNODE", onnode), "test_mistakes.py");
+}
+
+fn mistakes_on_a_node() {
+    mistakes("on");
+}
+
+fn mistakes_over_a_network() {
+    mistakes("off");
+}
+
 fn lifetimes() {
     run(Job::direct(python()), "test_lifetimes.py");
 }
@@ -72,7 +85,10 @@ fn lifetimes() {
 /// step `release` installs the wheel.
 const LEFT_OUT: [&str; 2] = ["python3 -m venv", "pip install 'numpy"];
 
-/// Runs the programs of the page, and its commands by this package and this Python.
+const FIRST_HOUR: &str = include_str!("../../../../docs/first-hour.md");
+
+/// Runs the programs of the page and of docs/first-hour.md, and the page's commands by this package
+/// and this Python.
 fn the_page() {
     let python = python();
     let page = Page::open("python", env!("CARGO_TARGET_TMPDIR"));
@@ -98,6 +114,9 @@ fn the_page() {
     }
     assert_eq!(n_programs, 4);
 
+    page.write("ring.py", &blocks(FIRST_HOUR, "python")[0]);
+    page.shell("oshrun -n 4 python ring.py");
+
     page.shell("mv program1.py program.py");
     for commands in page.blocks("sh") {
         if !LEFT_OUT.iter().any(|start| commands.starts_with(start)) {
@@ -111,6 +130,8 @@ testkit::module_tests! {
     calls_on_a_node,
     calls_over_a_network,
     buffers,
+    mistakes_on_a_node,
+    mistakes_over_a_network,
     lifetimes,
     the_page,
 }

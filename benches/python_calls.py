@@ -61,4 +61,6 @@ compare(
 )
 compare("x[5] of own memory", lambda: large[5], lambda: large4[5])
 compare("x[1:9] of own memory", lambda: large[1:9], lambda: large4[1:9])
+private, plain = np.zeros(1 << 17), np.asarray(large)
+compare("a[1:9], a = np.asarray(x)", lambda: plain[1:9], lambda: private[1:9])
 compare("x += 1 of own memory", lambda: large.__iadd__(1), lambda: large4.__iadd__(1), 100)

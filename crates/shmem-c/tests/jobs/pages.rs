@@ -11,7 +11,7 @@ use testkit::{Job, compile, prefix};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-const REGISTRY: &str = "needs a registry of packages; shmem4py.rs runs such programs";
+const REGISTRY: &str = "needs a registry of packages; python.rs runs the program";
 const RELEASE: &str = "the step `release` makes and installs these files";
 
 /// Blocks that are not run: the page, the start of the block, and the reason.

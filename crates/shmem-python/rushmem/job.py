@@ -18,7 +18,7 @@ import traceback
 from ctypes import addressof, byref, c_int, c_int64, c_uint64
 from operator import index
 from types import TracebackType
-from typing import Callable
+from typing import Any, Callable
 
 from .library import library
 
@@ -114,7 +114,7 @@ def on_start(starter: Callable[[], None]) -> Callable[[], None]:
     return starter
 
 
-def integer(call: str, name: str, value: object) -> int:
+def integer(call: str, name: str, value: Any) -> int:
     """Returns an argument as an integer, which it must be; `me / 2` is none.
 
     Raises:

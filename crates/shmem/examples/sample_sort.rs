@@ -22,27 +22,22 @@ fn main() {
     let mut mine = keys(me);
     mine.sort_unstable();
 
-    let mut samples = Vec::new();
-    for i in 0..SAMPLES {
-        samples.extend(world.all_gather(mine[i * KEYS / SAMPLES]));
-    }
+    let own: Vec<u64> = (0..SAMPLES).map(|i| mine[i * KEYS / SAMPLES]).collect();
+    let mut samples = world.all_gather_slice(&own);
     samples.sort_unstable();
     let splitters: Vec<u64> = (1..n_pes).map(|pe| samples[pe * SAMPLES]).collect();
 
     // The keys are sorted, so the bucket of each PE is a block of them.
-    let mut counts = Vec::new();
-    let mut start = 0;
+    let mut buckets = Vec::new();
+    let mut rest = &mine[..];
     for splitter in &splitters {
-        let end = mine.partition_point(|key| key < splitter);
-        counts.push(end - start);
-        start = end;
+        let (bucket, after) = rest.split_at(rest.partition_point(|key| key < splitter));
+        buckets.push(bucket);
+        rest = after;
     }
-    counts.push(KEYS - start);
+    buckets.push(rest);
 
-    let outbox = shmem.array_from(&mine);
-    let inbox = shmem.array(2 * KEYS);
-    let received = world.all_to_all_blocks(&outbox, &counts, &inbox);
-    let mut sorted = inbox[..received].to_vec();
+    let mut sorted = world.all_to_all_varying(&buckets).concat();
     sorted.sort_unstable();
 
     // Every key is on a PE, and no key is less than those of the PEs before.

@@ -76,7 +76,7 @@
 //! # Collectives
 //!
 //! Collectives are methods of [`Team`]: on values that are passed and returned
-//! ([`Team::all_reduce`], [`Team::all_gather`], [`Team::exclusive_scan`]), and on symmetric memory
+//! ([`Team::all_reduce`], [`Team::gather`], [`Team::all_to_all_varying`]), and on symmetric memory
 //! as in C ([`Team::all_reduce_into`], [`Team::all_to_all_into`]), source before destination. An
 //! [`Operator`] is a type, so that a sum of pointers does not compile; [`Team::all_reduce_with`]
 //! takes any type of plain data, and any associative function.
@@ -157,6 +157,7 @@ mod request;
 mod rma;
 mod scope;
 mod signal;
+mod slices;
 mod split;
 mod strided;
 mod symmetric;

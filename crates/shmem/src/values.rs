@@ -51,9 +51,38 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     #[doc(alias = "reduce_with")]
     pub fn all_reduce_with<T: Pod>(&self, value: T, op: impl FnMut(T, T) -> T) -> T {
-        let values = self.gather(call!("Team::all_reduce_with"), value);
+        let values = self.values_of_all(call!("Team::all_reduce_with"), value);
         let combined = values.into_iter().reduce(op);
         combined.expect("a team has this member")
+    }
+
+    /// Returns the combined values of all members on member `root`, and `None` on the others
+    /// (`shmemx_sum_reduce_to` and others, an extension). Collective over the team.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let sum = shmem.world().reduce(vec![1, shmem.my_pe()], shmem::Sum, 0);
+    /// assert_eq!(sum.is_some(), shmem.my_pe() == 0);
+    /// assert!(sum.is_none_or(|sum| sum[0] == shmem.n_pes()));
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such member.
+    #[doc(alias = "shmemx_sum_reduce_to")]
+    #[doc(alias = "reduce_into_root")]
+    #[track_caller]
+    pub fn reduce<V: ReducedValues, O: Operator<V::Element>>(
+        &self,
+        values: V,
+        _op: O,
+        root: usize,
+    ) -> Option<V> {
+        let call = call!("Team::reduce");
+        let root = self.root(call, root);
+        let mut combined = values.into_combined();
+        let bytes = V::bytes(&mut combined);
+        private::reduce(call, self.handle(), bytes, O::COMBINE, root);
+        (self.my_pe() == root as usize).then(|| V::of_combined(combined))
     }
 
     /// Replaces `values` on each member by the combination of the `values` of all members, element
@@ -150,10 +179,11 @@ impl<C: Threads> Team<'_, C> {
     /// ```
     #[doc(alias = "shmem_fcollect")]
     pub fn all_gather<T: Pod>(&self, value: T) -> Vec<T> {
-        self.gather(call!("Team::all_gather"), value)
+        self.values_of_all(call!("Team::all_gather"), value)
     }
 
-    fn gather<T: Pod>(&self, call: Call, value: T) -> Vec<T> {
+    /// Carries out [`all_gather`](Self::all_gather) for the routine `call`.
+    pub(crate) fn values_of_all<T: Pod>(&self, call: Call, value: T) -> Vec<T> {
         let mut values = vec![T::zeroed(); self.n_pes()];
         let all = cast_slice_mut(&mut values);
         private::gather(call, self.handle(), bytes_of(&value), all);

@@ -32,10 +32,6 @@ pub trait CopyBetweenPes {
     /// If the range is private memory.
     fn start_copy_to_image(self, endpoints: &Endpoints, pe: Pe);
 
-    /// Copies these bytes on each of `pes`, which are not mapped here, to the private memory
-    /// `into`, one copy behind the other.
-    fn fetch(self, endpoints: &Endpoints, pes: &[Pe], into: &mut [MaybeUninit<u8>]);
-
     /// Copies `elements` of these bytes to `dest` on `pe`.
     fn copy_strided_to(
         self,
@@ -94,16 +90,7 @@ impl CopyBetweenPes for SymmetricRange {
             // is mapped here. The assertion shows that the destination is long enough.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(self.start(), from, nbytes) };
         }
-
-        let get = Get {
-            remote: source.remote(pe),
-            // SAFETY: the destination is memory of this process with that many bytes, and the get
-            // has written it on return.
-            local: unsafe { DestBuf::new(self.start(), nbytes) },
-            completion: Completion::Now,
-        };
-        let done = endpoints.of_library().get(pe, get);
-        network::or_fail(LIBRARY_CALL, done);
+        get(endpoints, pe, source, self, Completion::Now);
     }
 
     fn read(self, endpoints: &Endpoints, pe: Pe) -> Vec<u8> {
@@ -135,42 +122,6 @@ impl CopyBetweenPes for SymmetricRange {
         };
         let done = endpoints.of_library().put(pe, put);
         network::or_fail(LIBRARY_CALL, done);
-    }
-
-    fn fetch(self, endpoints: &Endpoints, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
-        let nbytes = self.nbytes();
-        assert!(
-            pes.len() * nbytes <= into.len(),
-            "too little room for {} blocks",
-            pes.len()
-        );
-
-        // Several gets are in flight together, and one quiet completes them. One get completes
-        // itself, without a quiet, which would also complete what else the library has issued.
-        let are_several = pes.len() > 1;
-        let completion = if are_several {
-            Completion::AtQuiet
-        } else {
-            Completion::Now
-        };
-
-        for (i, &pe) in pes.iter().enumerate() {
-            observers::report_copy_from(pe.index(), nbytes);
-            let to = into[i * nbytes..].as_mut_ptr().cast();
-            let get = Get {
-                remote: self.remote(pe),
-                // SAFETY: `into` is borrowed until the copies are complete below, and the assertion
-                // above shows that it has room for them.
-                local: unsafe { DestBuf::new(to, nbytes) },
-                completion,
-            };
-            let done = endpoints.of_library().get(pe, get);
-            network::or_fail(LIBRARY_CALL, done);
-        }
-
-        if are_several {
-            complete_copies(endpoints);
-        }
     }
 
     fn copy_strided_to(
@@ -278,10 +229,73 @@ impl StridedElements {
     }
 }
 
+/// A copy of bytes of a PE to memory of this process.
+#[derive(Clone, Copy)]
+pub struct Fetch {
+    /// The PE that has the bytes.
+    pub pe: Pe,
+    /// The bytes there.
+    pub source: SymmetricRange,
+    /// Where they are copied, symmetric or private memory of the same size.
+    pub dest: SymmetricRange,
+}
+
+/// Makes these copies. Those over a network are in flight together.
+pub fn fetch(endpoints: &Endpoints, copies: impl Iterator<Item = Fetch>) {
+    let (mapped, apart): (Vec<Fetch>, Vec<Fetch>) =
+        copies.partition(|copy| copy.source.on(copy.pe).is_some());
+
+    // One quiet completes several gets. One get completes itself, without a quiet, which would also
+    // complete what else the library has issued.
+    let are_several = apart.len() > 1;
+    let completion = if are_several {
+        Completion::AtQuiet
+    } else {
+        Completion::Now
+    };
+    for Fetch { pe, source, dest } in apart {
+        observers::report_copy_from(pe.index(), source.nbytes());
+        get(endpoints, pe, source, dest, completion);
+    }
+
+    for Fetch { pe, source, dest } in mapped {
+        dest.copy_from(endpoints, pe, source);
+    }
+    if are_several {
+        complete_copies(endpoints);
+    }
+}
+
 /// Waits until the copies that [`start_copy_to_image`](CopyBetweenPes::start_copy_to_image) has
 /// started are complete, locally and remotely. The network is open.
 pub fn complete_copies(endpoints: &Endpoints) {
     let done = endpoints.of_library().quiet();
+    network::or_fail(LIBRARY_CALL, done);
+}
+
+/// Copies `source` on `pe`, which is not mapped here, to `dest`.
+fn get(
+    endpoints: &Endpoints,
+    pe: Pe,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+    completion: Completion,
+) {
+    let nbytes = source.nbytes();
+    assert!(
+        nbytes <= dest.nbytes(),
+        "{nbytes} bytes into {}",
+        dest.nbytes()
+    );
+
+    let get = Get {
+        remote: source.remote(pe),
+        // SAFETY: the destination is memory of this process with that many bytes, and the get has
+        // written it before the caller returns.
+        local: unsafe { DestBuf::new(dest.start(), nbytes) },
+        completion,
+    };
+    let done = endpoints.of_library().get(pe, get);
     network::or_fail(LIBRARY_CALL, done);
 }
 

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::access::endpoints::Endpoints;
-use crate::net::copy::CopyBetweenPes;
+use crate::net::copy::{CopyBetweenPes, Fetch, fetch};
 use crate::net::doorbell::Doorbell;
 use crate::net::network::{self, LIBRARY_CALL};
 use crate::observers;
@@ -18,7 +18,7 @@ use rushmem_pe::memory::areas::{Areas, CounterPair};
 use rushmem_pe::memory::images::{Deltas, Images};
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, Pe, Put, RemoteAddr, Segment, SignalOrder, SourceBuf, mem,
+    AmoOp, AmoRequest, Completion, Pe, Put, RemoteAddr, Segment, SignalOrder, SourceBuf,
 };
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
@@ -286,16 +286,19 @@ impl FlagArea {
     /// over the network.
     pub fn words_of(&self, pes: impl Iterator<Item = Pe>, offset: usize) -> Vec<u64> {
         let pes: Vec<Pe> = pes.collect();
-        let apart: Vec<Pe> = pes
-            .iter()
-            .copied()
-            .filter(|pe| self.delta(*pe).is_none())
-            .collect();
+        let n_apart = pes.iter().filter(|pe| self.delta(**pe).is_none()).count();
 
         // One fetch for all, so that the reads over the network are in flight together.
-        let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
-        self.range(offset, 8)
-            .fetch(self.endpoints, &apart, &mut fetched);
+        let mut fetched = vec![MaybeUninit::uninit(); n_apart * 8];
+        let apart = pes.iter().filter(|pe| self.delta(**pe).is_none());
+        let copies = apart
+            .zip(fetched.chunks_exact_mut(8))
+            .map(|(&pe, into)| Fetch {
+                pe,
+                source: self.range(offset, 8),
+                dest: SymmetricRange::of_private(into),
+            });
+        fetch(self.endpoints, copies);
         let mut fetched = fetched.chunks_exact(8).map(|bytes| {
             // SAFETY: `fetch` has written all bytes.
             u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
@@ -321,25 +324,7 @@ impl FlagArea {
 
     /// Returns a copy of `nbytes` bytes of `pe`'s area, which `pe` may be writing.
     pub fn bytes_of(&self, pe: Pe, offset: usize, nbytes: usize) -> Vec<u8> {
-        let mut bytes = vec![0u8; nbytes];
-        match self.delta(pe) {
-            Some(delta) => {
-                let from = self.own(offset, nbytes).wrapping_offset(delta);
-                // SAFETY: the source is in the area of a mapped peer, as `own` asserts; the
-                // destination is a vector of `nbytes` bytes.
-                unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), from, nbytes) };
-            }
-            None => {
-                let mut fetched = vec![MaybeUninit::uninit(); nbytes];
-                self.range(offset, nbytes)
-                    .fetch(self.endpoints, &[pe], &mut fetched);
-                for (byte, fetched) in bytes.iter_mut().zip(fetched) {
-                    // SAFETY: `fetch` has written all bytes.
-                    *byte = unsafe { fetched.assume_init() };
-                }
-            }
-        }
-        bytes
+        self.range(offset, nbytes).read(self.endpoints, pe)
     }
 
     /// Sleeps once on the doorbell of this PE, unless `ready`, which loads flags of this PE,

@@ -10,8 +10,7 @@
 
 use crate::coll::combine::Combine;
 use rushmem_communication::access::endpoints::Endpoints;
-use rushmem_communication::net::copy::CopyBetweenPes;
-use rushmem_communication::net::copy::complete_copies;
+use rushmem_communication::net::copy::{CopyBetweenPes, Fetch, complete_copies, fetch};
 use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::range::{SCRATCH, SymmetricRange};
 use rushmem_transport::Pe;
@@ -108,8 +107,13 @@ fn reduce_unmapped(
         let source = source.part(offset, nbytes);
         let range = dest.range.part(offset, nbytes);
 
-        source.fetch(endpoints, &sources.pes, &mut room);
         let room = SymmetricRange::of_private(&mut room);
+        let copies = sources.pes.iter().enumerate().map(|(index, &pe)| Fetch {
+            pe,
+            source,
+            dest: room.part(index * nbytes, nbytes),
+        });
+        fetch(endpoints, copies);
         let mut fetched = sources.indices_in_order();
         let mut operands: Vec<SymmetricRange> = Vec::new();
         for pe in members.world_pes() {
@@ -210,8 +214,9 @@ pub(crate) fn scan(
                     let theirs = match source.image(pe) {
                         Some(image) => image,
                         None => {
-                            source.fetch(endpoints, &[pe], &mut fetched);
-                            SymmetricRange::of_private(&mut fetched[..nbytes])
+                            let theirs = SymmetricRange::of_private(&mut fetched[..nbytes]);
+                            theirs.copy_from(endpoints, pe, source);
+                            theirs
                         }
                     };
                     // `dest` may be the source, so the source is copied before it is overwritten.
@@ -266,10 +271,8 @@ pub(crate) fn combine_with(
     let mut room = vec![MaybeUninit::uninit(); FETCHED_BLOCK.min(source.nbytes())];
     for offset in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
         let nbytes = FETCHED_BLOCK.min(source.nbytes() - offset);
-        source
-            .part(offset, nbytes)
-            .fetch(endpoints, &[pe], &mut room);
         let theirs = SymmetricRange::of_private(&mut room[..nbytes]);
+        theirs.copy_from(endpoints, pe, source.part(offset, nbytes));
 
         let own = OwnOperand {
             range: own.range.part(offset, nbytes),

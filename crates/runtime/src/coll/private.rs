@@ -15,6 +15,7 @@ use crate::own_pe::Caller;
 use core::mem::MaybeUninit;
 use rushmem_collectives::central;
 use rushmem_collectives::choice::AllReduceAlgorithm;
+use rushmem_communication::net::copy::{Fetch, fetch};
 use rushmem_pe::call::fail;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::areas::SHORT;
@@ -65,6 +66,37 @@ pub fn combine(
     }
 }
 
+/// Combines the elements in `memory` of all members, and stores the result in `memory` of member
+/// `root`. That of the others is not specified.
+pub fn reduce(
+    caller: impl Caller,
+    team: TeamHandle,
+    memory: &mut [u8],
+    op: &'static Combine,
+    root: u32,
+) {
+    let (pe, call) = caller.enter();
+    let team = pe.teams.find(call, "team", team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, &team);
+    entry.require_same(&[
+        ("bytes", memory.len() as u64),
+        ("element size", op.elem_bytes() as u64),
+        ("root", u64::from(root)),
+    ]);
+
+    let memory = private(memory);
+    if executor.facts().has_receive_buffers() && executor.n() > 1 {
+        let vectors = Vectors {
+            source: memory,
+            dest: memory,
+            op,
+        };
+        executor.reduce_by_tree(vectors, root);
+    } else {
+        executor.combine_private(memory, op, ReductionKind::AllReduce);
+    }
+}
+
 /// Copies `own` of all members, which has the same length on each, to `all`, one after the other.
 pub fn gather(caller: impl Caller, team: TeamHandle, own: &[u8], all: &mut [u8]) {
     let (pe, call) = caller.enter();
@@ -72,17 +104,55 @@ pub fn gather(caller: impl Caller, team: TeamHandle, own: &[u8], all: &mut [u8])
     let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, &team);
     entry.require_same(&[("bytes", own.len() as u64)]);
 
-    for (index, bytes) in own.chunks(WORD).enumerate() {
-        let mut word = [0; WORD];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let words = executor.gather(u64::from_ne_bytes(word));
-
-        for (member, theirs) in words.into_iter().enumerate() {
-            let start = member * own.len() + index * WORD;
-            let place = &mut all[start..start + bytes.len()];
-            place.copy_from_slice(&theirs.to_ne_bytes()[..bytes.len()]);
-        }
+    let nbytes = own.len();
+    if nbytes > WORD {
+        let blocks = all.chunks_exact_mut(nbytes).enumerate();
+        let mut parts: Vec<Wanted<'_>> = blocks
+            .map(|(member, into)| Wanted {
+                member,
+                start: 0,
+                into,
+            })
+            .collect();
+        return executor.exchange_private(own, nbytes, &mut parts);
     }
+    if nbytes == 0 {
+        return;
+    }
+
+    let mut word = [0; WORD];
+    word[..nbytes].copy_from_slice(own);
+    let words = executor.gather(u64::from_ne_bytes(word));
+    for (block, word) in all.chunks_exact_mut(nbytes).zip(words) {
+        block.copy_from_slice(&word.to_ne_bytes()[..nbytes]);
+    }
+}
+
+/// A part of the memory that a member passes to [`exchange`], which this member wants.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The number of the member.
+    pub member: usize,
+    /// The first byte of the part in the memory of that member.
+    pub start: usize,
+    /// Where the part is copied. It has the length of the part.
+    pub into: &'a mut [u8],
+}
+
+/// Copies parts of the memory `own` of the members, of any length on each, to the members that want
+/// them. `longest` is the greatest of these lengths in bytes, the same number on all members.
+pub fn exchange(
+    caller: impl Caller,
+    team: TeamHandle,
+    own: &[u8],
+    longest: usize,
+    wanted: &mut [Wanted<'_>],
+) {
+    let (pe, call) = caller.enter();
+    let team = pe.teams.find(call, "team", team);
+    let (mut entry, mut executor) = CollectiveEntry::enter_team(pe, call, &team);
+    entry.require_same(&[]);
+    executor.exchange_private(own, longest, wanted);
 }
 
 /// Copies `memory` of member `root` to `memory` of all members.
@@ -112,6 +182,24 @@ pub(crate) fn private(memory: &mut [u8]) -> SymmetricRange {
     // SAFETY: the same bytes, still borrowed exclusively. The type allows writing uninitialized
     // bytes, but only initialized ones are copied into a range.
     SymmetricRange::of_private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
+}
+
+impl Wanted<'_> {
+    /// Returns what `window` shows of this part if it shows the bytes of the member from `start`
+    /// on, and where it is copied.
+    fn shown_in(
+        &mut self,
+        window: SymmetricRange,
+        start: usize,
+    ) -> Option<(SymmetricRange, SymmetricRange)> {
+        let first = start.max(self.start);
+        let end = (start + window.nbytes()).min(self.start + self.into.len());
+        if first >= end {
+            return None;
+        }
+        let into = &mut self.into[first - self.start..end - self.start];
+        Some((window.part(first - start, end - first), private(into)))
+    }
 }
 
 impl Executor<'_> {
@@ -155,6 +243,54 @@ impl Executor<'_> {
             }
             _ => self.all_reduce_by_doubling(vectors),
         }
+    }
+
+    /// Lets each member show a piece of its memory to the others at a time, of which they copy what
+    /// they want. The members need not know what the others want.
+    fn exchange_private(&mut self, own: &[u8], longest: usize, wanted: &mut [Wanted<'_>]) {
+        if self.n() == 1 {
+            for Wanted { start, into, .. } in wanted {
+                into.copy_from_slice(&own[*start..*start + into.len()]);
+            }
+            return;
+        }
+        if longest == 0 {
+            return;
+        }
+
+        let links = self.links;
+        let areas = links.area.areas();
+        let members = self.members();
+        let facts = self.facts();
+        let has_receive_buffers = facts.has_receive_buffers();
+        let room = if has_receive_buffers {
+            facts.receive_buffer_bytes
+        } else {
+            WORD
+        };
+
+        for (turn, start) in (0..longest).step_by(room).enumerate() {
+            // No peer puts to a receive buffer of this member in this collective. There are two in
+            // turn, so that a slow member may still read the piece before.
+            let offset = if has_receive_buffers {
+                areas.receive_buffer(self.collective.team.receive_buffers(), 0, turn % 2)
+            } else {
+                self.signals.next_shown()
+            };
+            let window = links.area.range(offset, room);
+            let piece = &own[start.min(own.len())..own.len().min(start + room)];
+            window.part(0, piece.len()).write(piece);
+            self.sync();
+
+            let copies = wanted.iter_mut().filter_map(|part| {
+                let pe = members.world_pe(part.member as u32);
+                let (source, dest) = part.shown_in(window, start)?;
+                Some(Fetch { pe, source, dest })
+            });
+            fetch(links.endpoints, copies);
+        }
+        // The next collective may use the receive buffers.
+        self.sync();
     }
 
     /// Combines the memory of the members a word at a time, or an element at a time if that is

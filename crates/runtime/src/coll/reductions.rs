@@ -222,7 +222,7 @@ impl Executor<'_> {
     }
 
     /// A reduction to a root along the tree, through receive buffers.
-    fn reduce_by_tree(&mut self, vectors: Vectors, root: u32) {
+    pub(in crate::coll) fn reduce_by_tree(&mut self, vectors: Vectors, root: u32) {
         self.run_pieces(vectors, ReceiveBuffers::Shared, |n, me| {
             binomial::reduce(n, me, root)
         });

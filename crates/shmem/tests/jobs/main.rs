@@ -17,6 +17,7 @@ mod operations;
 mod over_tcp;
 mod panics;
 mod select;
+mod slices;
 mod testing;
 mod threads;
 mod types;

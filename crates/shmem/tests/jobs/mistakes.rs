@@ -72,6 +72,8 @@ mistakes! {
             let source = shmem.array::<u64>(2);
             shmem.world().all_to_all_blocks(&source, &[1, 1], &dest);
         };
+    a_root_has_too_few_parts, "scatter_varying: argument parts has 1 parts, but the team has 2 members",
+        |shmem| shmem.world().scatter_varying(&[[1]], 1);
     a_lock_is_taken_twice, "this PE holds the lock already and would wait for itself; drop its guard before it is taken again",
         |shmem| {
             let lock = shmem.zeroed::<Lock>();

@@ -122,6 +122,31 @@ fn mistakes_in_collectives(world: &Team<'_>, long: &SymArray<'_, u64>, short: &S
         || world.broadcast_into(short, short, 2),
     );
     panics("broadcast: argument root is 2,", || world.broadcast(1, 2));
+    panics("reduce: argument root is 2,", || world.reduce(1, Sum, 2));
+
+    let own = vec![0u8; 3 + world.my_pe()];
+    panics(
+        "the slice of member 0 has 3 elements, and that of member 1 has 4; pass slices of the same length",
+        || world.all_gather_slice(&own),
+    );
+    panics("all_to_all: the slice of member 0 has 3 elements", || {
+        world.all_to_all(&own)
+    });
+    panics("gather: the slice of member 0 has 3 elements", || {
+        world.gather(&own, 0)
+    });
+    panics(
+        "scatter: a slice of 3 elements has no equal blocks for 2 members",
+        || world.scatter(&own, 0),
+    );
+    panics(
+        "all_to_all: a slice of 3 elements has no equal blocks",
+        || world.all_to_all(&[1, 2, 3]),
+    );
+    panics(
+        "argument parts has 3 parts, but the team has 2 members",
+        || world.all_to_all_varying(&[[1], [2], [3]]),
+    );
     panics("arguments dest and source overlap; pass the same", || {
         world.all_reduce_into(&long[1..3], &long[..2], Sum)
     });

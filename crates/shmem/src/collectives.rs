@@ -353,15 +353,7 @@ impl<C: Threads> Team<'_, C> {
         let source = source.as_sym_slice();
         require_apart(call, dest, source);
 
-        let mut offsets = Vec::with_capacity(counts.len());
-        let mut end = 0usize;
-        for &count in counts {
-            offsets.push(end);
-            end = end.saturating_add(count);
-        }
-        let blocks = Blocks::new(&offsets, counts);
-
-        let blocks = self.blocks_in_bytes::<T>(call, source.len(), blocks);
+        let blocks = self.adjacent_blocks::<T>(call, source.len(), counts);
         let from = blocks.of_source(source);
         let nbytes = bytes_of(dest);
         let to = TargetBlocks {
@@ -374,6 +366,24 @@ impl<C: Threads> Team<'_, C> {
         // `source`, and `to` is `dest` with its length.
         let received = unsafe { alltoallv::alltoallv_packed(call, team, to, nbytes, from) };
         elements_of::<T>(received)
+    }
+
+    /// Converts the lengths of adjacent blocks of a source of `len` elements. Panics unless there is
+    /// a block for each member, and all are within the source.
+    #[track_caller]
+    pub(crate) fn adjacent_blocks<T: PlainData>(
+        &self,
+        call: Call,
+        len: usize,
+        counts: &[usize],
+    ) -> BlocksInBytes {
+        let mut offsets = Vec::with_capacity(counts.len());
+        let mut end = 0usize;
+        for &count in counts {
+            offsets.push(end);
+            end = end.saturating_add(count);
+        }
+        self.blocks_in_bytes::<T>(call, len, Blocks::new(&offsets, counts))
     }
 
     /// Converts the offsets and lengths of blocks of a source of `len` elements. Panics unless
@@ -530,9 +540,9 @@ type CombiningRoutine = unsafe fn(
 ) -> c_int;
 
 /// Blocks of an array, in bytes, with an entry for each member in both lists.
-struct BlocksInBytes {
-    offsets: Vec<usize>,
-    sizes: Vec<usize>,
+pub(crate) struct BlocksInBytes {
+    pub(crate) offsets: Vec<usize>,
+    pub(crate) sizes: Vec<usize>,
 }
 
 impl BlocksInBytes {

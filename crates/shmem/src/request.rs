@@ -182,6 +182,43 @@ impl<C: Threads> Team<'_, C> {
         self.start(call, NonblockingCollective::Alltoall, vectors, |_| ())
     }
 
+    /// Starts to exchange adjacent blocks whose lengths differ, as
+    /// [`all_to_all_blocks`](Team::all_to_all_blocks) does (`shmemx_team_alltoallvmem_nb`, whose
+    /// caller says where blocks are stored). The result is the number of elements received.
+    ///
+    /// ```
+    /// # let shmem = shmem::init();
+    /// let (outbox, inbox) = (shmem.array::<u32>(20), shmem.array::<u32>(20));
+    /// let counts = vec![2; shmem.n_pes()];
+    /// let received = shmem.world().start_all_to_all_blocks(&outbox, &counts, &inbox);
+    /// assert_eq!(shmem::block_on(received), 2 * shmem.n_pes());
+    /// ```
+    ///
+    /// # Panics
+    /// If `counts` has not one entry for each member, if `source` has fewer elements than the sum
+    /// of the counts, or if `source` and `dest` overlap but are not the same elements.
+    #[doc(alias = "shmemx_team_alltoallvmem_nb")]
+    #[track_caller]
+    pub fn start_all_to_all_blocks<'a, T: PlainData>(
+        &self,
+        source: &'a (impl AsSymSlice<T> + ?Sized),
+        counts: &[usize],
+        dest: &'a (impl AsSymSlice<T> + ?Sized),
+    ) -> Pending<'a, usize, C> {
+        let call = call!("Team::start_all_to_all_blocks");
+        let dest = dest.as_sym_slice();
+        let source = source.as_sym_slice();
+        let blocks = self.adjacent_blocks::<T>(call, source.len(), counts);
+
+        let vectors = Vectors::new(call, dest, source, ElementCount::of::<T>(0));
+        let collective = NonblockingCollective::AlltoallvPacked {
+            max_bytes: bytes_of(dest),
+            offsets: blocks.offsets.into(),
+            sizes: blocks.sizes.into(),
+        };
+        self.start(call, collective, vectors, elements_of::<T>)
+    }
+
     /// Starts to combine `source` of all members element by element to `dest` of all members, as
     /// [`all_reduce_into`](Team::all_reduce_into) does (`shmemx_sum_reduce_nb` and others).
     ///

@@ -2,7 +2,7 @@
 //! and a thread of the library carries it out by the routine of the blocking collective.
 #![allow(unsafe_code)]
 
-use crate::coll::alltoallv::{SourceBlocks, TargetBlocks, alltoallv};
+use crate::coll::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_packed};
 use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
@@ -15,7 +15,6 @@ use rushmem_pe::job::permission::check;
 use rushmem_pe::memory::range::{symmetric, symmetric_source};
 
 /// A non-blocking collective, and its arguments besides the two arrays.
-#[derive(Clone, Copy)]
 pub enum NonblockingCollective {
     /// `shmemx_team_sync_nb`, which has no arrays.
     Sync,
@@ -44,6 +43,16 @@ pub enum NonblockingCollective {
         s_offsets: *const usize,
         /// The size of the block for each member.
         s_sizes: *const usize,
+    },
+    /// An all-to-all of adjacent blocks, as by `alltoallv_packed`; the result is the number of bytes
+    /// that this member receives.
+    AlltoallvPacked {
+        /// The size of `dest` in bytes.
+        max_bytes: usize,
+        /// The offset in `source` of the block for each member.
+        offsets: Box<[usize]>,
+        /// The size of the block for each member.
+        sizes: Box<[usize]>,
     },
     /// `shmemx_gather_nb`
     Gather {
@@ -175,6 +184,24 @@ impl Work {
                 // SAFETY: the caller of `start` promises that the arrays have an entry for each
                 // member and are valid until the request is done.
                 unsafe { alltoallv(caller, team, target, d_offsets, d_sizes, blocks) }
+            }
+            Is::AlltoallvPacked {
+                max_bytes,
+                offsets,
+                sizes,
+            } => {
+                let target = TargetBlocks {
+                    target: dest,
+                    nbytes: max_bytes,
+                };
+                let blocks = SourceBlocks {
+                    source,
+                    offsets: offsets.as_ptr(),
+                    sizes: sizes.as_ptr(),
+                };
+                // SAFETY: the arrays have an entry for each member, as the caller of `start`
+                // promises, and are here until the end of the call.
+                return unsafe { alltoallv_packed(caller, team, target, max_bytes, blocks) };
             }
             // SAFETY: the caller of `start` promises the precondition of all routines.
             Is::Gather { root } => unsafe {

@@ -203,6 +203,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let some = shmem.array::<u64>(4 * n);
     let there = shmem.array::<u64>(n);
     let back = shmem.array::<u64>(n);
+    let packed = shmem.array::<u64>(n);
     there.fill(me as u64);
     shmem.barrier_all();
 
@@ -214,6 +215,9 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     let collected = world.start_all_gather_varying_into(&own[..1 + me % 2], &all);
     let equal = world.start_all_gather_into(&own, &some);
     let swapped = world.start_all_to_all_into(&there, &back);
+    // Every member sends an element to each of the others, and none to the first one.
+    let counts: Vec<usize> = (0..n).map(|to| to.min(1)).collect();
+    let exchanged = world.start_all_to_all_blocks(&there, &counts, &packed);
 
     // A blocking collective is carried out after them, and after one whose request was dropped.
     drop(world.start_sync());
@@ -230,6 +234,7 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
         least.await;
         equal.await;
         swapped.await;
+        assert_eq!(exchanged.await, n * me.min(1));
     });
 
     let up_to = |k: u64| k * (k + 1) / 2;
@@ -241,6 +246,12 @@ shmem::test!(collectives_are_futures, pes = PES, |shmem| {
     assert_eq!(to[3].to_vec(), [up_to(me); 4]);
     assert_eq!(to[5].to_vec(), [if me == 0 { u64::MAX } else { 1 }; 4]);
     assert_eq!(back.to_vec(), (0..n).collect::<Vec<u64>>());
+    let senders = if me == 0 {
+        vec![0; n as usize]
+    } else {
+        back.to_vec()
+    };
+    assert_eq!(packed.to_vec(), senders);
     let gathered: Vec<u64> = (0..4 * n).map(|i| i / 4 + 1).collect();
     assert_eq!(some.to_vec(), gathered);
 

@@ -175,6 +175,7 @@ def element(call: str, name: str, array: np.ndarray, index: int) -> int:
     if not index:
         if array.size:
             return address
-    elif 0 <= integer(call, "index", index) < array.size:
-        return address + index * array.itemsize
+    # An address is an int, which the sum with an integer of NumPy would not be.
+    elif 0 <= (place := integer(call, "index", index)) < array.size:
+        return address + place * array.itemsize
     raise IndexError(f"{call}: argument index is {index}, but {name} has {array.size} elements")

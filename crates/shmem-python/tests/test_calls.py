@@ -113,7 +113,7 @@ def test_wrong_arguments_are_exceptions_that_name_them(job):
 def test_atomic_operations(job):
     me, n, right, left = neighbors(job)
     total, bits, energy = job.array(2, "i8"), job.array(1, "u4"), job.array(1)
-    found = [job.atomic_fetch_add(total, np.int64(1), np.int32(0), 1) for _ in range(100)]
+    found = [job.atomic_fetch_add(total, np.int64(1), np.int32(0), np.int64(1)) for _ in range(100)]
     assert found == sorted(set(found))
     job.atomic_or(bits, 1 << me, 0)
     job.atomic_add(energy, 0.25, 0)

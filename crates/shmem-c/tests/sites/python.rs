@@ -77,6 +77,10 @@ fn mistakes_over_a_network() {
     mistakes("off");
 }
 
+fn examples() {
+    run(Job::direct(python()), "test_examples.py");
+}
+
 fn lifetimes() {
     run(Job::direct(python()), "test_lifetimes.py");
 }
@@ -132,6 +136,7 @@ testkit::module_tests! {
     buffers,
     mistakes_on_a_node,
     mistakes_over_a_network,
+    examples,
     lifetimes,
     the_page,
 }

@@ -159,10 +159,16 @@ impl AddressMap {
         self.heap.open(heap.addr(), heap_bytes);
     }
 
+    /// Returns the offset in the heap of `nbytes` bytes at `addr`, if they are in it.
+    #[inline(always)]
+    pub(crate) fn offset_in_heap(&self, addr: usize, nbytes: usize) -> Option<usize> {
+        self.heap.offset(addr, nbytes)
+    }
+
     /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
     #[inline(always)]
     pub(crate) fn locate(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-        if let Some(offset) = self.heap.offset(addr, nbytes) {
+        if let Some(offset) = self.offset_in_heap(addr, nbytes) {
             return Some((Segment::Heap, offset));
         }
         let offset = self.statics.offset(addr, nbytes)?;

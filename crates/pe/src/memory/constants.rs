@@ -11,7 +11,7 @@ use core::ffi::c_int;
 use rushmem_heap::statics::ConstantMemory;
 
 /// The name of the argument by which routines read a symmetric object.
-const SOURCE: &str = "source";
+pub(super) const SOURCE: &str = "source";
 
 /// Returns true if the `nbytes` bytes at `addr` are constant, and equal on all PEs.
 pub(crate) fn are_equal(job: &Job, addr: usize, nbytes: usize) -> bool {

@@ -10,9 +10,10 @@
 use crate::call::Call;
 use crate::job::{Job, permission};
 use crate::memory::buffers::NUMBER;
+use crate::memory::constants::SOURCE;
 use crate::memory::images::Images;
 use crate::memory::{checks, constants, statics};
-use rushmem_transport::{Pe, RemoteAddr, mem};
+use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
@@ -261,7 +262,9 @@ impl SymmetricRange {
 }
 
 /// Returns the range of an argument of a routine; an empty one at no address for 0 bytes. Ends the
-/// job with an error if the bytes are not symmetric.
+/// job with an error if the bytes are not symmetric. The argument `source`, which a routine only
+/// reads, may also be a constant.
+#[inline]
 pub fn symmetric(
     job: &Job,
     call: Call,
@@ -269,39 +272,42 @@ pub fn symmetric(
     address: *const u8,
     nbytes: usize,
 ) -> SymmetricRange {
-    located(job, address, nbytes)
-        .or_else(|| registered(job, call, address, nbytes))
-        .unwrap_or_else(|| require_symmetric(job, call, argument, address, nbytes))
+    match job.map.offset_in_heap(address.addr(), nbytes) {
+        Some(offset) if nbytes > 0 => {
+            let images = job.images(Segment::Heap);
+            // SAFETY: the bytes are at this offset of the heap.
+            unsafe { SymmetricRange::new(images, offset, address.cast_mut(), nbytes) }
+        }
+        _ => symmetric_elsewhere(job, call, argument, address, nbytes),
+    }
 }
 
-/// Returns the range of the argument `source` of a routine, which only reads it, so that it may be
-/// a constant. Ends the job with an error if the bytes are neither constant nor symmetric.
-pub fn symmetric_source(
+/// Returns the range of an argument that is not in the heap, or is while accesses are observed. One
+/// function for all of this, so that an argument in the heap takes a few compares.
+#[inline(never)]
+fn symmetric_elsewhere(
     job: &Job,
     call: Call,
+    argument: &'static str,
     address: *const u8,
     nbytes: usize,
 ) -> SymmetricRange {
-    located(job, address, nbytes)
-        .or_else(|| registered(job, call, address, nbytes))
-        .or_else(|| constant(job, address, nbytes))
-        .unwrap_or_else(|| require_symmetric(job, call, "source", address, nbytes))
-}
-
-/// Returns the range of these bytes if they are symmetric and accesses are not observed, or there
-/// are none.
-#[inline(always)]
-fn located(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
     if nbytes == 0 {
-        return Some(SymmetricRange::EMPTY);
+        return SymmetricRange::EMPTY;
     }
-    let (segment, offset) = job.map.locate(address.addr(), nbytes)?;
-    // SAFETY: the bytes were just located in the segment.
-    Some(unsafe { SymmetricRange::new(job.images(segment), offset, address.cast_mut(), nbytes) })
+    if let Some((segment, offset)) = job.map.locate(address.addr(), nbytes) {
+        let images = job.images(segment);
+        // SAFETY: the bytes were just located in the segment.
+        return unsafe { SymmetricRange::new(images, offset, address.cast_mut(), nbytes) };
+    }
+
+    let constant = || (argument == SOURCE).then(|| constant(job, address, nbytes))?;
+    registered(job, call, address, nbytes)
+        .or_else(constant)
+        .unwrap_or_else(|| require_symmetric(job, call, argument, address, nbytes))
 }
 
 /// Returns the range of these bytes, in the heap, if they are in a registered buffer.
-#[cold]
 fn registered(job: &Job, call: Call, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
     let buffer = job.map.buffers().find(address.addr(), nbytes)?;
     permission::check(call, job);
@@ -320,7 +326,6 @@ fn registered(job: &Job, call: Call, address: *const u8, nbytes: usize) -> Optio
 }
 
 /// Returns the range of these bytes if they are constants of the program.
-#[cold]
 fn constant(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRange> {
     let addr = address.addr();
     constants::are_equal(job, addr, nbytes).then(|| SymmetricRange {
@@ -333,7 +338,6 @@ fn constant(job: &Job, address: *const u8, nbytes: usize) -> Option<SymmetricRan
 
 /// Returns the range of these bytes, also while accesses are observed. Ends the job with an error
 /// if they are not symmetric.
-#[cold]
 fn require_symmetric(
     job: &Job,
     call: Call,

@@ -20,7 +20,7 @@ use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
-use rushmem_pe::memory::range::{symmetric, symmetric_source};
+use rushmem_pe::memory::range::symmetric;
 use rushmem_transport::Pe;
 
 /// The blocks that the caller sends, one for each member. The arrays of offsets and sizes in bytes
@@ -314,6 +314,6 @@ impl Delivery<'_> {
             .wrapping_add(self.source_offsets[member as usize] as usize);
         let to = self.target.target.wrapping_add(offset);
         let to = symmetric(job, call, "target", to, nbytes);
-        symmetric_source(job, call, from, nbytes).copy_to(endpoints, pe, to);
+        symmetric(job, call, "source", from, nbytes).copy_to(endpoints, pe, to);
     }
 }

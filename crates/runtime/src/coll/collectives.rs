@@ -28,7 +28,7 @@ use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::checks;
-use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
+use rushmem_pe::memory::range::{SymmetricRange, symmetric};
 
 pub use crate::coll::entry::{ElementCount, TeamOrActiveSet};
 
@@ -145,7 +145,7 @@ pub unsafe fn broadcast(
 
     let root = checked_root(call, root, n);
     let dest = symmetric(pe.job(), call, "dest", dest, nbytes);
-    let source = symmetric_source(pe.job(), call, source, nbytes);
+    let source = symmetric(pe.job(), call, "source", source, nbytes);
     entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
     entry.show_followed(FollowedMembers::Member, root);
 
@@ -219,7 +219,7 @@ pub unsafe fn collect_within(
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric_source(pe.job(), call, source, nbytes);
+    let source = symmetric(pe.job(), call, "source", source, nbytes);
     entry.require_same(&[]);
 
     let blocks = CollectedBlocks::gather(&mut executor, source, in_place);
@@ -362,7 +362,7 @@ pub unsafe fn fcollect(
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric_source(pe.job(), call, source, nbytes);
+    let source = symmetric(pe.job(), call, "source", source, nbytes);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
     entry.require_same_arrays(dest, source, elements, &[]);
 
@@ -401,7 +401,7 @@ pub unsafe fn alltoall(
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
     let in_place = is_in_place(dest, source, nbytes);
-    let source = symmetric_source(pe.job(), call, source, total);
+    let source = symmetric(pe.job(), call, "source", source, total);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
     entry.require_same_arrays(dest, source, elements, &[]);
 
@@ -452,7 +452,7 @@ pub unsafe fn alltoalls(
     let dest_bytes = strided_bytes(call, "dst", dst, n_elements, elem_bytes);
     let dest = symmetric(pe.job(), call, "dest", dest, dest_bytes);
     let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
-    let source = symmetric_source(pe.job(), call, source, source_bytes);
+    let source = symmetric(pe.job(), call, "source", source, source_bytes);
 
     let elements = ElementCount { nelems, elem_bytes };
     let strides = [("dst", dst as u64), ("sst", sst as u64)];

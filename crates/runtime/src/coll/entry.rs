@@ -16,7 +16,7 @@ use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, Obse
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::permission::{self, warn_once};
-use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
+use rushmem_pe::memory::range::{SymmetricRange, symmetric};
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -328,7 +328,7 @@ impl<'a> CollectiveEntry<'a> {
         };
         let nbytes = elements.nbytes();
         let dest = symmetric(self.pe.job(), call, "dest", dest, nbytes);
-        let source = symmetric_source(self.pe.job(), call, source, nbytes);
+        let source = symmetric(self.pe.job(), call, "source", source, nbytes);
 
         self.require_same_arrays(dest, source, elements, more);
         self.check_result(bytes(dest), bytes(dest), writers);

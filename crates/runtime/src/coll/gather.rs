@@ -10,7 +10,7 @@ use rushmem_collectives::choice::{GatherAlgorithm, ScatterAlgorithm};
 use rushmem_collectives::{direct, pairwise};
 use rushmem_communication::observers::FollowedMembers;
 use rushmem_communication::observers::results::ResultWriters;
-use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
+use rushmem_pe::memory::range::{SymmetricRange, symmetric};
 
 /// `shmemx_gather`: the elements of member `k` become block `k` of `dest` of member `root`; `dest`
 /// of the others is not written.
@@ -35,7 +35,7 @@ pub unsafe fn gather(
     let root = checked_root(call, root, n);
     let total = nbytes.saturating_mul(n as usize);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
-    let source = symmetric_source(pe.job(), call, source, nbytes);
+    let source = symmetric(pe.job(), call, "source", source, nbytes);
     entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
 
     if me != root {
@@ -81,7 +81,7 @@ pub unsafe fn scatter(
     let root = checked_root(call, root, n);
     let total = nbytes.saturating_mul(n as usize);
     let dest = symmetric(pe.job(), call, "dest", dest, nbytes);
-    let source = symmetric_source(pe.job(), call, source, total);
+    let source = symmetric(pe.job(), call, "source", source, total);
     entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
 
     entry.show_followed(FollowedMembers::Member, root);

@@ -12,7 +12,7 @@ use crate::own_pe::Caller;
 use core::ffi::c_int;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_pe::job::permission::check;
-use rushmem_pe::memory::range::{symmetric, symmetric_source};
+use rushmem_pe::memory::range::symmetric;
 
 /// A non-blocking collective, and its arguments besides the two arrays.
 pub enum NonblockingCollective {
@@ -123,7 +123,7 @@ pub unsafe fn start(
         dest,
         if is_known { nbytes } else { 0 },
     );
-    symmetric_source(pe.job(), call, source, nbytes);
+    symmetric(pe.job(), call, "source", source, nbytes);
 
     let vectors = [dest.addr(), source.addr()];
     let work = Work {

@@ -18,7 +18,7 @@ use rushmem_collectives::{
 use rushmem_communication::observers::FollowedMembers;
 use rushmem_communication::observers::results::ResultWriters;
 use rushmem_pe::memory::areas::SHORT;
-use rushmem_pe::memory::range::{SymmetricRange, symmetric, symmetric_source};
+use rushmem_pe::memory::range::{SymmetricRange, symmetric};
 
 /// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): combines the vectors of all members element by
 /// element; all members get the result.
@@ -98,7 +98,7 @@ pub unsafe fn reduce_scatter(
     };
     let total = block.nbytes().saturating_mul(executor.n() as usize);
     let dest = symmetric(pe.job(), call, "dest", dest, block.nbytes());
-    let source = symmetric_source(pe.job(), call, source, total);
+    let source = symmetric(pe.job(), call, "source", source, total);
     entry.require_same_arrays(dest, source, block, &[]);
     entry.check_result(bytes(dest), bytes(dest), ResultWriters::WithMember);
     entry.require_disjoint(source, dest);

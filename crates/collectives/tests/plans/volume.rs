@@ -3,7 +3,7 @@
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
-use rushmem_collectives::{Receivers, Step};
+use rushmem_collectives::{Buffer, Receivers, Step};
 
 /// Numbers of parts that members move.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,6 +110,42 @@ fn blocks_are_moved_as_rarely_as_documented() {
         if n.is_multiple_of(2) {
             let gather = max_volume(n, Gather(Gathering::NeighborExchange));
             assert_eq!(gather, only_puts(n - 1), "n = {n}");
+        }
+    }
+}
+
+/// Blocks of different sizes are delivered by the plan of an all-to-all, too large here to simulate.
+/// In closed form: the k-th of its n - 1 puts goes k members ahead, so that at no time two members
+/// put to one, and all blocks arrive where as many signals are awaited.
+#[test]
+fn each_block_of_4096_members_is_put_once() {
+    for n in (1..=64).chain([257, 4096]) {
+        for me in 0..n {
+            let mut distance = 0;
+            let mut n_waits = 0;
+            for step in AllToAll.plan(n, me) {
+                match step {
+                    Step::Copy { from, to, count } => {
+                        let own = [Buffer::Source.at(me), Buffer::Dest.at(me)];
+                        assert_eq!((from, to, count), (own[0], own[1], 1), "{me} of {n}");
+                    }
+                    Step::Put {
+                        peer,
+                        from,
+                        to,
+                        count,
+                    } => {
+                        distance += 1;
+                        let receiver = (me + distance) % n;
+                        assert_eq!(peer.index, receiver, "{me} of {n}");
+                        assert_eq!(from, Buffer::Source.at(receiver), "{me} of {n}");
+                        assert_eq!((to, count), (Buffer::Dest.at(me), 1), "{me} of {n}");
+                    }
+                    Step::Wait { .. } => n_waits += 1,
+                    step => panic!("{step:?} of {me} among {n}"),
+                }
+            }
+            assert_eq!([distance, n_waits], [n - 1; 2], "{me} of {n}");
         }
     }
 }

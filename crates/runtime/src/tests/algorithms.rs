@@ -28,7 +28,7 @@ fn collectives_of(operation: &str) -> Vec<Collective> {
         "alltoall" => vec![Collective::Alltoall],
         "scan" => OPERATORS
             .iter()
-            .take(3)
+            .take(4)
             .flat_map(|operator| [Collective::Inscan(operator), Collective::Exscan(operator)])
             .collect(),
         // Those that sync, and any operation that is new.

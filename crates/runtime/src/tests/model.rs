@@ -34,8 +34,16 @@ fn integer(number: i64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
+/// The number that stands for a NaN among those of [`double`].
+const NAN: i64 = 100;
+
 fn double(number: i64) -> [u8; 8] {
-    (number as f64).to_le_bytes()
+    let number = if number == NAN {
+        f64::NAN
+    } else {
+        number as f64
+    };
+    number.to_le_bytes()
 }
 
 fn float(number: i64) -> [u8; 8] {
@@ -68,7 +76,8 @@ pub(crate) static OPERATORS: [Operator; 8] = [
     Operator {
         name: "min of f64",
         combine: Combine::min::<f64>(),
-        fold: Ord::min,
+        // A NaN of any member is the result.
+        fold: |a, b| if a == NAN || b == NAN { NAN } else { a.min(b) },
         encode: double,
         identity: f64::INFINITY.to_le_bytes(),
     },

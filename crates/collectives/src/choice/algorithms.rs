@@ -18,6 +18,16 @@ use std::fmt::Debug;
 /// vectors.
 const MAX_PIECES: usize = 4;
 
+/// The limit of recursive doubling.
+fn is_for_doubling(nbytes: usize, facts: &ChoiceFacts) -> bool {
+    nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.receive_buffer_bytes)
+}
+
+/// The limit of lines, for `nbytes` bytes of the blocks of all members.
+fn are_blocks_for_lines(nbytes: usize, facts: &ChoiceFacts) -> bool {
+    facts.lines && nbytes <= LINE_BYTES * facts.members as usize
+}
+
 /// A function that returns true if an algorithm can be used for this number of bytes. The condition
 /// on bytes of [`Row`](super::Row) defines which bytes count.
 pub type Limit = fn(usize, &ChoiceFacts) -> bool;
@@ -102,8 +112,7 @@ algorithms! {
     AllReduceAlgorithm of reduce;
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce), for vectors of
     /// few receive buffers.
-    "recursive_doubling" => RecursiveDoubling
-        if |nbytes, facts| nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.receive_buffer_bytes),
+    "recursive_doubling" => RecursiveDoubling if is_for_doubling,
     /// The plan `rabenseifner::all_reduce`.
     "rabenseifner" => Rabenseifner,
     /// [`ring::all_reduce`].
@@ -122,6 +131,9 @@ algorithms! {
 algorithms! {
     /// The algorithms of a reduction to a root.
     ReduceToAlgorithm of reduce_to;
+    /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce), of which only the
+    /// root keeps the result, for vectors of few receive buffers.
+    "recursive_doubling" => RecursiveDoubling if is_for_doubling,
     /// [`binomial::reduce`].
     "binomial" => Binomial if |_, facts| facts.has_receive_buffers(),
     /// The plan `direct::reduce_to`.
@@ -131,6 +143,9 @@ algorithms! {
 algorithms! {
     /// The algorithms of a reduce-scatter.
     ReduceScatterAlgorithm of reduce_scatter;
+    /// [`pairwise::all_to_all_in_lines`], after which each member combines what it has received, for
+    /// short blocks if all members share memory.
+    "lines" => Lines if are_blocks_for_lines,
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce) of the blocks of
     /// all members, of which each member keeps its own, for vectors of one receive buffer.
     "recursive_doubling" => RecursiveDoubling
@@ -143,7 +158,7 @@ algorithms! {
     /// The algorithms of an all-gather.
     AllGatherAlgorithm of collect;
     /// [`pairwise::all_gather_in_lines`], for short blocks if all members share memory.
-    "lines" => Lines if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES * facts.members as usize,
+    "lines" => Lines if are_blocks_for_lines,
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
     /// [`recursive_doubling::all_gather`], for a power of two of members.

@@ -68,18 +68,29 @@ impl SymmetricRange {
     }
 
     /// Calls `f` with a private copy of the bytes, which is valid until `f` returns.
+    #[inline(never)] // A caller that needs no copy would have the large frame, too.
     pub fn with_copy<R>(self, f: impl FnOnce(SymmetricRange) -> R) -> R {
         // Aligned as the largest elements of a strided copy.
-        let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
-        let start: *mut u8 = copy.as_mut_ptr().cast();
-        // SAFETY: the source is a range that is mapped here; the private array is at least as long.
-        unsafe { mem::copy_bytes::<mem::AtomicLoads>(start, self.start, self.nbytes) };
-        f(SymmetricRange {
+        let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
+        let mut allocated = Vec::new();
+        let memory = if self.nbytes <= SCRATCH {
+            scratch.as_mut_slice()
+        } else {
+            allocated.resize(
+                self.nbytes.div_ceil(size_of::<u128>()),
+                MaybeUninit::uninit(),
+            );
+            allocated.as_mut_slice()
+        };
+
+        let copy = SymmetricRange {
             images: None,
             offset: 0,
-            start,
+            start: memory.as_mut_ptr().cast(),
             nbytes: self.nbytes,
-        })
+        };
+        self.copy_here(copy);
+        f(copy)
     }
 
     /// Calls `f` with `nbytes` bytes of uninitialized private memory, at most [`SCRATCH`], which is

@@ -5,6 +5,7 @@
 
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
+use crate::coll::direct::combine;
 use crate::coll::entry::{CollectiveEntry, bytes, checked_root};
 use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors, vector_parts};
 use crate::own_pe::Caller;
@@ -13,7 +14,7 @@ use rushmem_collectives::choice::{
     AllReduceAlgorithm, ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm,
 };
 use rushmem_collectives::{
-    Step, binomial, central, direct, rabenseifner, recursive_doubling, ring, two_level,
+    Step, binomial, central, direct, pairwise, rabenseifner, recursive_doubling, ring, two_level,
 };
 use rushmem_communication::observers::FollowedMembers;
 use rushmem_communication::observers::results::ResultWriters;
@@ -201,23 +202,38 @@ impl Executor<'_> {
 
     /// Combines the vectors of all members element by element. Member `root` gets the result.
     fn reduce_to(&mut self, vectors: Vectors, root: u32) {
-        match self.choose(vectors.nbytes()) {
-            ReduceToAlgorithm::Direct => {
-                let parts = vector_parts(vectors.nbytes());
-                let sync = self.choose(0);
-                let plan = direct::reduce_to(self.n(), self.me(), root, parts, sync);
-                self.run_vector(vectors, plan);
-            }
-            ReduceToAlgorithm::Binomial if self.me() == root => self.reduce_by_tree(vectors, root),
+        let algorithm = self.choose(vectors.nbytes());
+        if algorithm == ReduceToAlgorithm::Direct {
+            let parts = vector_parts(vectors.nbytes());
+            let sync = self.choose(0);
+            let plan = direct::reduce_to(self.n(), self.me(), root, parts, sync);
+            self.run_vector(vectors, plan);
+        } else if self.me() == root {
+            self.reduce_in_receive_buffers(algorithm, vectors, root);
+        } else {
             // Partial results must not come to `dest` of other members.
-            ReduceToAlgorithm::Binomial => vectors.source.with_copy(|partial| {
+            vectors.source.with_copy(|partial| {
                 let partial = Vectors {
                     source: partial,
                     dest: partial,
                     ..vectors
                 };
-                self.reduce_by_tree(partial, root);
-            }),
+                self.reduce_in_receive_buffers(algorithm, partial, root);
+            });
+        }
+    }
+
+    /// A reduction to a root through receive buffers.
+    fn reduce_in_receive_buffers(
+        &mut self,
+        algorithm: ReduceToAlgorithm,
+        vectors: Vectors,
+        root: u32,
+    ) {
+        if algorithm == ReduceToAlgorithm::RecursiveDoubling {
+            self.all_reduce_by_doubling(vectors);
+        } else {
+            self.reduce_by_tree(vectors, root);
         }
     }
 
@@ -237,15 +253,27 @@ impl Executor<'_> {
         op: &'static Combine,
     ) {
         let nbytes = dest.nbytes();
+        let n = self.n();
         let me = self.me();
 
         match self.choose(source.nbytes()) {
+            ReduceScatterAlgorithm::Lines => {
+                SymmetricRange::with_scratch(source.nbytes(), |blocks| {
+                    let plan = pairwise::all_to_all_in_lines(n, me);
+                    self.exchange_in_lines(source, blocks, nbytes, plan);
+
+                    let block = |member| blocks.part(member as usize * nbytes, nbytes);
+                    combine(n, nbytes, op, None, block, |_, result| {
+                        result.copy_here(dest)
+                    });
+                });
+            }
             ReduceScatterAlgorithm::Direct => {
                 let arrays = PlanArrays {
                     combine: Some(op),
                     ..PlanArrays::of(source, dest, Parts::Equal(nbytes))
                 };
-                let plan = direct::reduce_scatter(self.n(), me, self.choose(0));
+                let plan = direct::reduce_scatter(n, me, self.choose(0));
                 self.execute(&arrays, plan);
             }
             ReduceScatterAlgorithm::RecursiveDoubling => source.with_copy(|all| {

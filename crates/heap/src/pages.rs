@@ -18,6 +18,7 @@ use rushmem_system::signals::SignalMask;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed};
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -46,6 +47,8 @@ pub enum Unsuitable {
     Executable = 4,
     /// A page is a huge one of `MAP_HUGETLB`, no part of which can be replaced.
     HugePage = 5,
+    /// The mappings of this process cannot be read.
+    Unknown = 6,
 }
 
 /// Checks that pages can be registered. Those in the ranges `registered` are already.
@@ -53,17 +56,22 @@ pub enum Unsuitable {
 /// # Errors
 /// If they cannot.
 pub fn check(pages: &Range<usize>, registered: &[Range<usize>]) -> Result<(), Unsuitable> {
-    let text = maps::text();
-    check_mapped(pages, registered, maps::parse(&text))
+    let text = maps::read().map_err(|_| Unsuitable::Unknown)?;
+    check_mapped(pages, registered, &own_stack(), maps::parse(&text))
 }
 
 fn check_mapped<'a>(
     pages: &Range<usize>,
     registered: &[Range<usize>],
+    stack: &Range<usize>,
     mappings: impl Iterator<Item = Mapping<'a>>,
 ) -> Result<(), Unsuitable> {
+    if pages.start < stack.end && stack.start < pages.end {
+        return Err(Unsuitable::Stack);
+    }
+    // A coroutine has a stack of its own, which is known by its mapping alone.
     let on_stack = 0u8;
-    let of_stack = (&raw const on_stack).addr();
+    let of_coroutine = Some((&raw const on_stack).addr()).filter(|place| !stack.contains(place));
 
     let mut next = pages.start;
     for mapping in mappings.skip_while(|mapping| mapping.addresses.end <= pages.start) {
@@ -85,7 +93,7 @@ fn check_mapped<'a>(
         if mapping.is_shared && !is_registered {
             return Err(Unsuitable::Shared);
         }
-        if mapping.is_first_stack || addresses.contains(&of_stack) {
+        if mapping.is_first_stack || of_coroutine.is_some_and(|place| addresses.contains(&place)) {
             return Err(Unsuitable::Stack);
         }
         if mapping.path.is_some_and(is_of_huge_pages) {
@@ -98,6 +106,31 @@ fn check_mapped<'a>(
         return Err(Unsuitable::Inaccessible);
     }
     Ok(())
+}
+
+/// Returns the stack of the calling thread, whose mapping may have other memory, too: the kernel
+/// makes neighbors one mapping. No bytes for the first thread, which has a mapping that is named,
+/// and if the stack cannot be found.
+fn own_stack() -> Range<usize> {
+    if rustix::thread::gettid() == rustix::process::getpid() {
+        return 0..0;
+    }
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let own = attributes.as_mut_ptr();
+    // SAFETY: it has no preconditions.
+    let thread = unsafe { libc::pthread_self() };
+    // SAFETY: the calling thread exists; the call writes the attributes to the variable above.
+    if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
+        return 0..0;
+    }
+
+    let mut start = null_mut();
+    let mut nbytes = 0;
+    // SAFETY: the attributes were initialized above; the call writes to two variables.
+    unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
+    // SAFETY: the same attributes, which are not used any more.
+    unsafe { libc::pthread_attr_destroy(own) };
+    start.addr()..start.addr() + nbytes
 }
 
 /// Returns true for the name that the kernel gives the anonymous mappings of `MAP_HUGETLB`.
@@ -145,7 +178,7 @@ pub fn around(bytes: &Range<usize>) -> Range<usize> {
 }
 
 /// Moves the contents of pages to the block at `block`, and maps the pages of the block in their
-/// place. After an error, some pages were replaced and others not; all have their contents.
+/// place.
 ///
 /// # Safety
 /// The pages are mapped for reads and writes. During the call no thread writes `unused`, which is a
@@ -159,9 +192,17 @@ pub unsafe fn share(
     pages: &Range<usize>,
     unused: &Range<usize>,
     block: *mut u8,
-) -> Result<(), Errno> {
-    let file = memory.file().ok_or(Errno::BADF)?;
-    let offset = memory.offset(block).ok_or(Errno::NOTSUP)?;
+) -> Result<(), NotShared> {
+    let refused = |why, end| NotShared {
+        why,
+        replaced: pages.start..end,
+    };
+    let file = memory
+        .file()
+        .ok_or_else(|| refused(Errno::BADF, pages.start))?;
+    let offset = memory
+        .offset(block)
+        .ok_or_else(|| refused(Errno::NOTSUP, pages.start))?;
 
     for part in parts(pages, unused) {
         let distance = part.pages.start - pages.start;
@@ -177,10 +218,33 @@ pub unsafe fn share(
                     MapFlags::SHARED,
                 )
             })
-        }?;
+        }
+        .map_err(|why| refused(why, part.pages.start))?;
     }
     announce(pages);
+    divide(pages);
     Ok(())
+}
+
+/// The error of [`share`].
+#[derive(Debug)]
+pub struct NotShared {
+    /// What the kernel says.
+    pub why: Errno,
+    /// The pages that were replaced before. The others are as they were; all have their contents.
+    pub replaced: Range<usize>,
+}
+
+/// Makes the last one of shared pages a mapping of its own, by an advice that has no effect on
+/// memory without a disk. Where the program has the allocator of the C library enlarge a buffer,
+/// the kernel would otherwise enlarge the mapping, by pages of the heap that are in other blocks.
+/// It refuses this for a part of two mappings, and the allocator copies the buffer.
+fn divide(pages: &Range<usize>) {
+    if pages.len() > PAGE {
+        let last = with_exposed_provenance_mut(pages.end - PAGE);
+        // SAFETY: a page of shared memory, which the advice does not change.
+        unsafe { libc::madvise(last, PAGE, libc::MADV_RANDOM) };
+    }
 }
 
 /// Gives the program private pages with the same contents again. After an error, some pages were

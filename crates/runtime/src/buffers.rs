@@ -17,6 +17,7 @@ pub(crate) mod refusal;
 use offsets::Offsets;
 use refusal::Refusal;
 use rushmem_communication::observers::races;
+use rushmem_communication::sync::lock_turns::LockTurns;
 use rushmem_heap::NodeMemory;
 use rushmem_heap::pages::fork::{self, OwnPages};
 use rushmem_heap::pages::{self, PAGE, around};
@@ -159,9 +160,12 @@ impl Buffers {
     /// When the kernel refuses.
     pub(crate) fn give_back(&self, job: &Job) -> Result<(), Errno> {
         let mut state = self.state();
+        if state.runs.is_empty() {
+            return Ok(());
+        }
         let _no_fork = fork::wait_for_changes();
+        let text = maps::read()?;
         let runs = std::mem::take(&mut state.runs);
-        let text = maps::text();
         let mappings = maps::parse(&text).collect::<Vec<_>>();
         for run in &runs {
             for pages in run.still_shared(job, &mappings) {
@@ -217,10 +221,10 @@ impl Buffers {
         let start = job.memory.heap().wrapping_add(offset as usize);
         // SAFETY: the pages were checked to be private, or are those of runs. The rest is this
         // function's contract.
-        if let Err(why) = unsafe { pages::share(job.memory, whole, &plan.bytes, start) } {
-            undo(job, plan, &run);
+        if let Err(failed) = unsafe { pages::share(job.memory, whole, &plan.bytes, start) } {
+            undo(job, plan, &failed.replaced);
             self.show_children(state);
-            return Err(why);
+            return Err(failed.why);
         }
 
         let moves = plan.merged.iter().map(|old| Move {
@@ -245,7 +249,8 @@ impl Buffers {
             && let Some(index) = state.runs.iter().position(|run| run.pages == *whole)
         {
             let _no_fork = fork::wait_for_changes();
-            undo(job, plan, &state.runs.swap_remove(index));
+            undo(job, plan, whole);
+            state.runs.swap_remove(index);
             state.runs.extend(plan.merged.iter().cloned());
             let runs = &state.runs;
             state
@@ -288,42 +293,38 @@ impl Buffers {
     }
 }
 
-/// Gives the pages of the new run of a plan back to the merged runs, or to the program, as far as
-/// they were replaced.
-fn undo(job: &Job, plan: &Plan, run: &Run) {
-    let text = maps::text();
-    let mappings = maps::parse(&text).collect::<Vec<_>>();
-    for replaced in run.still_shared(job, &mappings) {
-        let none = replaced.end..replaced.end;
-        let mut is_done = true;
-        let mut next = replaced.start;
-        for old in plan
-            .merged
-            .iter()
-            .filter(|old| overlap(&old.pages, &replaced))
-        {
-            let part = old.pages.start.max(replaced.start)..old.pages.end.min(replaced.end);
-            let offset = old.offset as usize + (part.start - old.pages.start);
-            let place = job.memory.heap().wrapping_add(offset);
-            // SAFETY: the run had these pages of its block, which nobody uses meanwhile.
-            is_done &= unsafe { pages::share(job.memory, &part, &none, place) }.is_ok();
-            // SAFETY: these pages are shared, and were private before; stores of all threads wait.
-            is_done &= unsafe { pages::make_private(&(next..part.start), &none) }.is_ok();
-            next = part.end;
-        }
-        // SAFETY: as above.
-        is_done &= unsafe { pages::make_private(&(next..replaced.end), &none) }.is_ok();
-        assert!(is_done, "the kernel refuses to map pages as they were");
+/// Gives the pages of a plan's new run that were replaced back to the merged runs, or to the
+/// program.
+fn undo(job: &Job, plan: &Plan, replaced: &Range<usize>) {
+    let none = replaced.end..replaced.end;
+    let mut is_done = true;
+    let mut next = replaced.start;
+    for old in plan
+        .merged
+        .iter()
+        .filter(|old| overlap(&old.pages, replaced))
+    {
+        let part = old.pages.start.max(replaced.start)..old.pages.end.min(replaced.end);
+        let offset = old.offset as usize + (part.start - old.pages.start);
+        let place = job.memory.heap().wrapping_add(offset);
+        // SAFETY: the run had these pages of its block, which nobody uses meanwhile.
+        is_done &= unsafe { pages::share(job.memory, &part, &none, place) }.is_ok();
+        // SAFETY: these pages are shared, and were private before; stores of all threads wait.
+        is_done &= unsafe { pages::make_private(&(next..part.start), &none) }.is_ok();
+        next = part.end;
     }
+    // SAFETY: as above.
+    is_done &= unsafe { pages::make_private(&(next..replaced.end), &none) }.is_ok();
+    assert!(is_done, "the kernel refuses to map pages as they were");
 }
 
 impl fork::Registered for Buffers {
-    fn pages(&self) -> Vec<OwnPages> {
+    fn pages(&self) -> Option<Vec<OwnPages>> {
         let registered = lock(&self.for_children).clone();
         if registered.is_empty() {
-            return registered;
+            return Some(registered);
         }
-        let text = maps::text();
+        let text = maps::read().ok()?;
         let mappings = maps::parse(&text).collect::<Vec<_>>();
         let mut now = Vec::new();
         for own in registered {
@@ -342,7 +343,7 @@ impl fork::Registered for Buffers {
                 });
             }
         }
-        now
+        Some(now)
     }
 
     fn file(&self) -> Option<BorrowedFd<'_>> {
@@ -361,11 +362,16 @@ impl Run {
 }
 
 impl BufferState {
-    /// Plans the registration of a buffer.
+    /// Plans the registration of a buffer by a PE that holds some of these locks.
     ///
     /// # Errors
     /// If its memory cannot be registered.
-    pub(crate) fn plan(&self, job: &Job, bytes: &Range<usize>) -> Result<Plan, Refusal> {
+    pub(crate) fn plan(
+        &self,
+        job: &Job,
+        locks: &LockTurns,
+        bytes: &Range<usize>,
+    ) -> Result<Plan, Refusal> {
         let pages = around(bytes);
         let of_program = statics::own();
         let statics = of_program.start()..of_program.start() + of_program.nbytes();
@@ -402,6 +408,13 @@ impl BufferState {
             |bytes: &Range<usize>| merged.iter().any(|run| overlap(&run.pages, bytes));
         if live.any(|buffer| buffer.is_pinned && is_in_merged(&buffer.bytes)) {
             return Err(Refusal::Pinned);
+        }
+        let holds_lock = |run: &Run| {
+            let start = job.memory.heap().addr() + run.offset as usize;
+            locks.held_in(start..start + run.pages.len()).is_some()
+        };
+        if merged.iter().any(holds_lock) {
+            return Err(Refusal::HeldLock);
         }
         let registered = merged
             .iter()
@@ -552,7 +565,8 @@ impl BufferState {
             return;
         }
         let _no_fork = fork::wait_for_changes();
-        let text = maps::text();
+        // If the mappings cannot be read, nothing is known to be unmapped.
+        let Ok(text) = maps::read() else { return };
         let mappings = maps::parse(&text).collect::<Vec<_>>();
         let before = self.runs.len();
         let (whole, damaged): (Vec<Run>, Vec<Run>) = std::mem::take(&mut self.runs)

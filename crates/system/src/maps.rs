@@ -1,5 +1,6 @@
 //! The mappings of this process, as /proc/self/maps lists them.
 
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -27,9 +28,18 @@ pub struct Mapping<'a> {
     pub path: Option<&'a Path>,
 }
 
-/// Returns the text of /proc/self/maps; an empty one if /proc is not mounted.
+/// Returns the text of /proc/self/maps; an empty one if it cannot be read.
 pub fn text() -> Vec<u8> {
-    std::fs::read("/proc/self/maps").unwrap_or_default()
+    read().unwrap_or_default()
+}
+
+/// Returns the text of /proc/self/maps.
+///
+/// # Errors
+/// When it cannot be read: /proc is not mounted, or a limit of this process is reached.
+pub fn read() -> Result<Vec<u8>, Errno> {
+    std::fs::read("/proc/self/maps")
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Returns the mappings in such a text, by ascending addresses.

@@ -14,7 +14,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    PAGE, announce, copy_words, map_file, move_pages, private_pages, replace_while_stores_wait,
+    PAGE, announce, copy_words, divide, map_file, move_pages, private_pages,
+    replace_while_stores_wait,
 };
 use rushmem_system::lock::lock;
 use rushmem_system::signals::SignalMask;
@@ -78,8 +79,8 @@ impl OwnPages {
 
 /// The registered pages of this process, and the file that has them.
 pub trait Registered: Sync {
-    /// Returns the pages, as they are mapped now.
-    fn pages(&self) -> Vec<OwnPages>;
+    /// Returns the pages, as they are mapped now; `None` if that cannot be known.
+    fn pages(&self) -> Option<Vec<OwnPages>>;
     /// Returns the file, if it is open.
     fn file(&self) -> Option<BorrowedFd<'_>>;
 }
@@ -138,7 +139,9 @@ extern "C" fn before() {
     let signals = SignalMask::block();
     let alone = wait_for_changes();
 
-    let pages = registered.pages();
+    let known = registered.pages();
+    let are_known = known.is_some();
+    let pages = known.unwrap_or_default();
     let file = registered.file();
     let edges = pages.iter().flat_map(|own| {
         let edges = own.edges().into_iter();
@@ -147,7 +150,7 @@ extern "C" fn before() {
     let edges = edges.collect::<Vec<_>>();
     FORKING.set(Some(ManuallyDrop::new(Forking {
         pages,
-        are_all_private: edges.iter().all(Option::is_some),
+        are_all_private: are_known && edges.iter().all(Option::is_some),
         edges: edges.into_iter().flatten().collect(),
         signals,
         alone,
@@ -172,6 +175,7 @@ extern "C" fn in_parent() {
     }
     for own in &pages {
         announce(&own.pages);
+        divide(&own.pages);
     }
     drop(alone);
     // Last, since a handler may run at once, and may fork.

@@ -92,11 +92,28 @@ fn shared_pages_are_those_of_the_block_and_keep_their_contents() {
     program.word(700).store(77, Relaxed);
     assert_eq!(in_heap(&memory, 8 * PAGE + 5600).load(Relaxed), 77);
 
+    assert_cannot_grow(&program);
+
     // SAFETY: as above.
     unsafe { make_private(&pages, &unused) }.expect("private");
     assert_eq!(program.word(700).load(Relaxed), 77);
     program.word(700).store(78, Relaxed);
     assert_eq!(in_heap(&memory, 8 * PAGE + 5600).load(Relaxed), 77);
+}
+
+/// The pages cannot become more by those of the heap that follow their block.
+fn assert_cannot_grow(program: &Program) {
+    let nbytes = program.nbytes;
+    // SAFETY: nobody uses the pages, and they stay where they are, as the call fails.
+    let grown = unsafe {
+        rustix::mm::mremap(
+            program.start.cast(),
+            nbytes,
+            nbytes + PAGE,
+            MremapFlags::MAYMOVE,
+        )
+    };
+    assert_eq!(grown, Err(Errno::FAULT));
 }
 
 #[test]
@@ -131,6 +148,7 @@ fn unsuitable_pages_are_refused() {
         check_mapped(
             &(at..at + n * PAGE),
             std::slice::from_ref(&registered),
+            &(0..0),
             maps::parse(text.as_bytes()),
         )
     };
@@ -163,6 +181,16 @@ fn unsuitable_pages_are_refused() {
     let text = map(0, 8, "rw-p 0 00:00 0") + &map(8, 12, "rw-s 0 00:01 9 /memfd:x (deleted)");
     assert_eq!(refused(&text, 10), Ok(()));
     assert_eq!(refused(&text, 11), Err(Unsuitable::Shared));
+
+    // The stack of a thread may have a neighbor in its mapping.
+    let text = map(0, 8, "rw-p 0 00:00 0");
+    let beside = |pages: Range<usize>| {
+        let stack = at + 2 * PAGE..at + 4 * PAGE;
+        check_mapped(&pages, &[], &stack, maps::parse(text.as_bytes()))
+    };
+    assert_eq!(beside(at + 4 * PAGE..at + 8 * PAGE), Ok(()));
+    assert_eq!(beside(at..at + 2 * PAGE), Ok(()));
+    assert_eq!(beside(at..at + 3 * PAGE), Err(Unsuitable::Stack));
 
     let local = [0u64; 4];
     let bytes = (&raw const local).addr()..(&raw const local).addr() + 32;
@@ -260,8 +288,8 @@ struct Own {
 }
 
 impl fork::Registered for Own {
-    fn pages(&self) -> Vec<fork::OwnPages> {
-        self.pages.lock().expect("no panic").clone()
+    fn pages(&self) -> Option<Vec<fork::OwnPages>> {
+        Some(self.pages.lock().expect("no panic").clone())
     }
 
     fn file(&self) -> Option<BorrowedFd<'_>> {
@@ -371,4 +399,5 @@ fn a_child_has_pages_of_its_own() {
         7,
         "shared again"
     );
+    assert_cannot_grow(program);
 }

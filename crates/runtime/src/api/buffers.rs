@@ -17,10 +17,15 @@ use rushmem_pe::extension_constants::SHMEMX_BUFFER_PINNED;
 use rushmem_pe::job::{Job, mpi};
 use rushmem_pe::memory::checks;
 use rushmem_transport::Pe;
+use rustix::io::Errno;
 use std::ptr::null_mut;
 
 /// The alignment that an address must have on all PEs alike: that of the largest C type.
 const ALIGNMENT: usize = 16;
+
+/// The remedy where the kernel refuses memory or a descriptor.
+const LIMITS: &str =
+    "raise the limits of memory, mappings and open files (ulimit -v, vm.max_map_count, ulimit -n)";
 
 /// `shmemx_buffer_register`: makes `nbytes` bytes of the program at `addr` symmetric. All PEs pass
 /// the same size; the addresses may differ. Returns `addr`, or with `SHMEMX_BUFFER_PINNED` the
@@ -50,8 +55,11 @@ pub unsafe fn register(
     let mut state = pe.buffers.state();
     state.forget_unmapped(call, job);
     let plan = match begin.checked_add(nbytes) {
-        Some(end) => state.plan(job, &(begin..end)),
-        None => Err(Refusal::Inaccessible),
+        // The end of the last page is an address, too.
+        Some(end) if end <= isize::MAX as usize => {
+            state.plan(job, &pe.links.lock_turns, &(begin..end))
+        }
+        _ => Err(Refusal::Inaccessible),
     };
 
     let of_all = gather_requests(pe, call, &request(&plan, begin, nbytes));
@@ -90,11 +98,12 @@ pub unsafe fn register(
             free_block(call, pe.links, at_offset(job, block));
         }
         if job.me == failed {
-            let why = done.err().map_or(String::new(), |why| format!(": {why}"));
-            warning!(
-                each: "PE {failed}: {call}: the kernel refuses to replace the pages of the buffer{why}; begin and end it \
-                 at pages, or register it before threads start"
-            );
+            let why = done.expect_err("this PE has failed");
+            let remedy = match why {
+                Errno::NOMEM | Errno::AGAIN | Errno::MFILE => LIMITS,
+                _ => "begin and end it at pages, or register it before threads start",
+            };
+            warning!(each: "PE {failed}: {call}: the kernel refuses to replace the pages of the buffer: {why}; {remedy}");
         }
         return null_mut();
     };
@@ -182,14 +191,16 @@ pub unsafe fn unregister(caller: impl Caller, addr: *mut c_void) -> c_int {
         );
     }
     let Some(number) = number else { return 1 };
+    if job.settings.checks() {
+        require_no_lock(call, pe, addr);
+    }
 
     // SAFETY: the caller's promise.
     let in_heap = match unsafe { state.remove(job, number) } {
         Ok(in_heap) => in_heap,
         Err(why) => fail!(
             call,
-            "argument addr: the kernel refuses private pages for the buffer at {addr:p}: {why}; raise the limits of \
-             memory and mappings (ulimit -v, vm.max_map_count)"
+            "argument addr: the kernel refuses private pages for the buffer at {addr:p}: {why}; {LIMITS}"
         ),
     };
     let change = state.change();
@@ -205,6 +216,21 @@ pub unsafe fn unregister(caller: impl Caller, addr: *mut c_void) -> c_int {
             0
         }
         None => 1,
+    }
+}
+
+/// Ends the job with an error if this PE holds a lock in the buffer at `addr`.
+fn require_no_lock(call: Call, pe: &OwnPe, addr: *const c_void) {
+    if let Some(buffer) = pe.job().map.buffers().find(addr.addr(), 1) {
+        let in_heap = buffer.in_heap..buffer.in_heap + buffer.nbytes;
+        if let Some(lock) = pe.links.lock_turns.held_in(in_heap) {
+            fail!(
+                call,
+                "argument addr: this PE holds the lock at {:#x}, which is in the buffer; call shmem_clear_lock before \
+                 the registration ends",
+                buffer.start + (lock - buffer.in_heap)
+            );
+        }
     }
 }
 

@@ -11,27 +11,32 @@ pub(crate) enum Refusal {
     Stack = Unsuitable::Stack as u8,
     Executable = Unsuitable::Executable as u8,
     HugePage = Unsuitable::HugePage as u8,
+    Unknown = Unsuitable::Unknown as u8,
     /// It is in the heap, in the internal area or in the static data.
     Symmetric,
     /// It has bytes in common with another buffer.
     Overlap,
     /// It has a page in common with a buffer that must not move.
     Pinned,
+    /// It has a page in common with a buffer in which the PE holds a lock.
+    HeldLock,
     /// The heap consists of reserved pages, of which none can be mapped elsewhere.
     ReservedPages,
     /// The address is aligned otherwise than on PE 0.
     Alignment,
 }
 
-const ALL: [Refusal; 10] = [
+const ALL: [Refusal; 12] = [
     Refusal::Inaccessible,
     Refusal::Shared,
     Refusal::Stack,
     Refusal::Executable,
     Refusal::HugePage,
+    Refusal::Unknown,
     Refusal::Symmetric,
     Refusal::Overlap,
     Refusal::Pinned,
+    Refusal::HeldLock,
     Refusal::ReservedPages,
     Refusal::Alignment,
 ];
@@ -44,6 +49,7 @@ impl From<Unsuitable> for Refusal {
             Unsuitable::Stack => Refusal::Stack,
             Unsuitable::Executable => Refusal::Executable,
             Unsuitable::HugePage => Refusal::HugePage,
+            Unsuitable::Unknown => Refusal::Unknown,
         }
     }
 }
@@ -68,6 +74,10 @@ impl Refusal {
             Refusal::HugePage => {
                 "consists of huge pages of MAP_HUGETLB, of which none can be replaced; let madvise make huge pages"
             }
+            Refusal::Unknown => {
+                "cannot be checked, since /proc/self/maps cannot be read there; mount /proc, or raise the limits of open \
+                 files and mappings (ulimit -n, ulimit -v, vm.max_map_count)"
+            }
             Refusal::Symmetric => "is symmetric already; use it as it is",
             Refusal::Overlap => {
                 "has bytes in common with a registered buffer; unregister that one first"
@@ -75,6 +85,10 @@ impl Refusal {
             Refusal::Pinned => {
                 "has a page in common with a buffer of SHMEMX_BUFFER_PINNED, which cannot move; begin and end one \
                  of them at pages, or register the other one first"
+            }
+            Refusal::HeldLock => {
+                "has a page in common with a registered buffer that would move, and in which the PE holds a lock; call \
+                 shmem_clear_lock first"
             }
             Refusal::ReservedPages => {
                 "cannot become part of a heap of reserved huge pages; set SHMEM_HUGE_PAGES otherwise"

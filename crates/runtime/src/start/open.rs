@@ -82,8 +82,8 @@ impl Observed {
         if let Err(why) = self.pe.buffers.give_back(job) {
             fail!(
                 call,
-                "the kernel refuses private pages for a buffer that was registered before the last finalize: {why}; call \
-                 shmemx_buffer_unregister before shmem_finalize"
+                "the kernel refuses private pages for a buffer that was registered before the last finalize: {why}; raise \
+                 the limits of memory, mappings and open files, or call shmemx_buffer_unregister before shmem_finalize"
             );
         }
 

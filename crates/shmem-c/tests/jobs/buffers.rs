@@ -1,4 +1,4 @@
-//! Mistakes with registered buffers, and their messages; the program `registered_buffers.c` has the
+//! Mistakes with registered buffers, limits that are reached, and their messages; the program `registered_buffers.c` has the
 //! correct uses.
 
 use testkit::{Job, Outcome, scenario};
@@ -102,4 +102,72 @@ fn a_buffer_that_is_unmapped_first() {
         ["got 1"; 3],
         "{outcome}"
     );
+}
+
+fn assert_prints(outcome: &Outcome, line: &str) {
+    assert!(outcome.status.success(), "{outcome}");
+    assert_eq!(outcome.lines().collect::<Vec<_>>(), [line; 3], "{outcome}");
+}
+
+#[test]
+fn a_size_that_has_no_end() {
+    let outcome = buffers("no_end").run();
+    assert_prints(&outcome, "refused 1");
+    let words = "the memory of PE 0 is not all mapped for reads and writes";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+}
+
+/// Without /proc/self/maps nobody knows what is mapped, so nothing counts as unmapped.
+#[test]
+fn no_descriptor_is_left() {
+    let outcome = checked("descriptors");
+    assert_prints(&outcome, "refused 1, got 1, ended 1");
+    let words = "the memory of PE 0 cannot be checked, since /proc/self/maps cannot be read there";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+    assert!(
+        !outcome.stderr.contains("was freed or unmapped"),
+        "{outcome}"
+    );
+
+    buffers("descriptors_at_init").run().assert_fails(&[
+        "the kernel refuses private pages for a buffer that was registered before the last finalize: Too many open files",
+        "raise the limits of memory, mappings and open files",
+    ]);
+}
+
+#[test]
+fn a_buffer_with_a_held_lock_does_not_move() {
+    let outcome = buffers("held_lock").run();
+    assert_prints(&outcome, "refused 1, moved 1");
+    let words = "the memory of PE 1 has a page in common with a registered buffer that would move, and in which the PE \
+                 holds a lock; call shmem_clear_lock first";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+}
+
+#[test]
+fn a_lock_is_held_when_its_buffer_ends() {
+    checked("held_lock_at_end").assert_fails(&[
+        "PE 2: shmemx_buffer_unregister: argument addr: this PE holds the lock at 0x",
+        "which is in the buffer; call shmem_clear_lock before the registration ends",
+    ]);
+}
+
+#[test]
+fn memory_beside_the_stack_of_a_thread() {
+    let outcome = buffers("beside_stack").run();
+    assert!(outcome.status.success(), "{outcome}");
+    for line in ["beside 1", "stack 0"] {
+        assert_eq!(
+            outcome.lines().filter(|other| *other == line).count(),
+            3,
+            "{outcome}"
+        );
+    }
+}
+
+/// The allocator of the C library enlarges large blocks by `mremap`, which must not add pages of
+/// other blocks of the heap.
+#[test]
+fn a_buffer_that_is_reallocated() {
+    assert_prints(&buffers("reallocated").run(), "kept 1");
 }

@@ -1,5 +1,5 @@
 //! Core files stay small: they contain neither the memory of peers nor memory that was never
-//! touched.
+//! touched. They contain registered buffers.
 
 use std::fs;
 
@@ -34,6 +34,8 @@ fn a_core_file_holds_only_what_was_used() {
         dumpable <= ROOM,
         "too much shared memory would be dumped\n{outcome}"
     );
+
+    assert_eq!(printed(&outcome, "registered "), 1 << 20, "{outcome}");
 
     // If the kernel writes core files into the working directory, the file itself is checked as
     // well.

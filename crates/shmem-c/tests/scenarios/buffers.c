@@ -1,11 +1,28 @@
-/* Mistakes with registered buffers. argv[1] names one. */
+/* Mistakes with registered buffers, and limits that are reached. argv[1] names one. */
+#include <fcntl.h>
+#include <pthread.h>
 #include <shmemx.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 enum { BYTES = 24000 };
+
+static void *register_by_thread(void *bytes) {
+    return shmemx_buffer_register(bytes, BYTES, 0);
+}
+
+/* Opens files until the limit is reached. */
+static void open_all(void) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 200;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    while (open("/dev/null", O_RDONLY) >= 0)
+        ;
+}
 
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
@@ -36,6 +53,74 @@ int main(int argc, char **argv) {
             shmem_malloc(64);
         else
             shmemx_buffer_register(pages + BYTES, 8, 0);
+    }
+    if (strcmp(how, "no_end") == 0)
+        printf("refused %d\n", !shmemx_buffer_register(pages + BYTES, SIZE_MAX - (size_t)(pages + BYTES), 0));
+    if (strcmp(how, "descriptors") == 0) {
+        open_all();
+        shmem_barrier_all();
+        int is_refused = !shmemx_buffer_register(pages + BYTES, BYTES, 0);
+        shmem_int_p((int *)pages, me, right);
+        shmem_barrier_all();
+        int is_right = *(int *)pages == (me + shmem_n_pes() - 1) % shmem_n_pes();
+        printf("refused %d, got %d, ended %d\n", is_refused, is_right, !shmemx_buffer_unregister(pages));
+    }
+    if (strcmp(how, "descriptors_at_init") == 0) {
+        shmem_finalize();
+        open_all();
+        shmem_init();
+    }
+    if (strcmp(how, "held_lock") == 0) {
+        long *lock = (long *)pages;
+        memset(pages, 0, sizeof *lock);
+        shmem_barrier_all();
+        if (me == 1)
+            shmem_set_lock(lock);
+        int is_refused = !shmemx_buffer_register(pages + BYTES, BYTES, 0);
+        if (me == 1)
+            shmem_clear_lock(lock);
+        int is_moved = shmemx_buffer_register(pages + BYTES, BYTES, 0) != NULL;
+        shmem_set_lock(lock);
+        shmem_clear_lock(lock);
+        printf("refused %d, moved %d\n", is_refused, is_moved);
+    }
+    if (strcmp(how, "held_lock_at_end") == 0) {
+        memset(pages, 0, 16);
+        shmem_barrier_all();
+        shmem_set_lock((long *)(pages + 8));
+        shmem_clear_lock((long *)(pages + 8));
+        if (me == 2)
+            shmem_set_lock((long *)(pages + 8));
+        shmemx_buffer_unregister(pages);
+    }
+    if (strcmp(how, "beside_stack") == 0) {
+        /* One mapping: a stack of a thread, and behind it memory for a buffer. */
+        const size_t stack_bytes = 1 << 19;
+        char *stack =
+            mmap(NULL, stack_bytes + BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pthread_attr_t with_stack;
+        pthread_attr_init(&with_stack);
+        pthread_attr_setstack(&with_stack, stack, stack_bytes);
+        char *const places[] = {stack + stack_bytes, stack + stack_bytes / 2};
+        for (int i = 0; i < 2; i++) {
+            pthread_t thread;
+            void *registered = NULL;
+            pthread_create(&thread, &with_stack, register_by_thread, places[i]);
+            pthread_join(thread, &registered);
+            printf("%s %d\n", i ? "stack" : "beside", registered != NULL);
+        }
+    }
+    if (strcmp(how, "reallocated") == 0) {
+        char *own = malloc(20 * BYTES), *block = shmem_malloc(80 * BYTES);
+        shmemx_buffer_register(own, 20 * BYTES, 0);
+        char *after = shmem_malloc(80 * BYTES);
+        memset(block, 1, 80 * BYTES), memset(after, 1, 80 * BYTES), memset(own, 2, 20 * BYTES);
+        char *larger = realloc(own, 60 * BYTES);
+        int is_kept = larger[20 * BYTES - 1] == 2;
+        memset(larger, 3, 60 * BYTES);
+        for (int i = 0; i < 80 * BYTES; i++)
+            is_kept &= block[i] == 1 && after[i] == 1;
+        printf("kept %d\n", is_kept);
     }
     if (strcmp(how, "unmapped") == 0) {
         munmap(pages, 2 * BYTES);

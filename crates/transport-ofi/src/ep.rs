@@ -129,6 +129,9 @@ pub(crate) struct FiEndpoint {
     /// Maximum number of bytes of a write that is injected, with a completion; 0 if the provider
     /// does not support that.
     inject_up_to: usize,
+    /// For each PE, the number of untracked writes since the last tracked one; `None` if the ep makes
+    /// none.
+    untracked: Option<Vec<u8>>,
     write_arguments: WriteArguments,
     /// libfabric's flags for the completion of a write: the data are in the target's memory, or, if
     /// the provider does not report that, were transmitted.
@@ -214,14 +217,21 @@ impl FiEndpoint {
         }
     }
 
-    /// Ends an operation that libfabric refused. The caller tries it again later if there was no
-    /// room, or if the PE could not be reached and the attempts have not taken too long.
+    /// Ends an operation that libfabric refused.
     #[cold]
     #[inline(never)]
     fn end_refused(&mut self, code: isize, op: u32) -> Result<PostStatus, i32> {
         let pe = self.ops[op as usize].pe;
         self.end(op);
+        self.refuse(code, pe)
+    }
 
+    /// Handles the code with which libfabric refused an operation on a PE, which is not in flight.
+    /// The caller tries it again later if there was no room, or if the PE could not be reached and
+    /// the attempts have not taken too long.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, code: isize, pe: u32) -> Result<PostStatus, i32> {
         let code = match refused(code) {
             Ok(posted) => return Ok(posted),
             Err(code) => code,

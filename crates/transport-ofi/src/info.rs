@@ -219,6 +219,12 @@ impl FiInfo {
         self.nic.as_ref().is_none_or(|nic| !nic.on_pci)
     }
 
+    /// Returns true if short writes need no completions: CPUs move the data, so that a completion
+    /// for the target's memory is a message of its CPU, and a read follows the writes.
+    pub(crate) fn flushes_by_read(&self) -> bool {
+        self.sockets && self.copies() && self.reads_follow && self.inject > 0
+    }
+
     /// Returns true if long data can be sent with their signal in one message at little cost: the
     /// provider sends a stream of bytes, the message whole, and its data from the memory of the
     /// caller.

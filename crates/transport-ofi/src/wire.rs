@@ -25,9 +25,12 @@ pub(crate) struct OfiWire {
     ep: Option<FiEndpoint>,
     /// The replies to the origin's requests, which the service receives.
     replies: Arc<Replies>,
-    /// The PEs to which writes were started since the last flush of each. Empty if the completion
-    /// of a write means that the data are in the target's memory.
+    /// The PEs to which writes were started, since the last flush of each, that have no completion,
+    /// or one that does not mean that the data are in the target's memory.
     pub(crate) unflushed: BTreeSet<Pe>,
+    /// A flush was awaited since the last short write. Then one probably follows the next write,
+    /// too, which is tracked, so that this flush sends no read.
+    is_flush_expected: bool,
     caps: WireCaps,
 }
 
@@ -69,6 +72,7 @@ impl OfiWire {
             order,
             polled,
             flushes_free: info.delivery,
+            flushes_in_wait: info.delivery && !info.flushes_by_read(),
             amos: NetworkAmos {
                 operations: shared.amos,
                 on_flags: true,
@@ -86,6 +90,7 @@ impl OfiWire {
             ep: Some(ep),
             replies,
             unflushed: BTreeSet::new(),
+            is_flush_expected: false,
             caps,
         }
     }
@@ -207,7 +212,7 @@ impl Wire for OfiWire {
         end: WriteEnd,
     ) -> Result<PostOutcome<()>, Error> {
         let pe = to.pe;
-        if !self.caps.flushes_free {
+        if !shared.fabric.info.delivery {
             self.unflushed.insert(pe);
         }
 
@@ -217,6 +222,11 @@ impl Wire for OfiWire {
 
         let copies = source.nbytes() <= shared.copy_up_to(end.awaited);
         if copies && ep.injects(source.nbytes()) {
+            let is_tracked = std::mem::take(&mut self.is_flush_expected);
+            if !is_tracked && let Some(attempt) = ep.write_untracked(rma_address(&to), source) {
+                self.unflushed.insert(pe);
+                return self.posted(shared, pe, attempt, PostOutcome::Done);
+            }
             let attempt = ep.write_injected(rma_address(&to), source);
             return self.posted(shared, pe, attempt, PostOutcome::Done);
         }
@@ -293,10 +303,11 @@ impl Wire for OfiWire {
         Ok(true)
     }
 
-    /// If the completion of a write does not mean that the data are in the target's memory, starts
-    /// a read of a byte of it: the read follows the writes before it, so its completion shows that
+    /// If not all writes since the last flush have completions that show that the data are in the
+    /// target's memory, starts a read of a byte of it: the read follows the writes before it, so its completion shows that
     /// they have arrived.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
+        self.is_flush_expected = true;
         if self.in_flight_to(pe) > 0 {
             return Ok(false);
         }

@@ -67,6 +67,7 @@ impl TcpWire {
             // `SharedState::follow_up` requests a flush of what a connection holds back.
             polled: PolledUntil::Started,
             flushes_free: true,
+            flushes_in_wait: true,
             amos: NetworkAmos::default(),
             longest_signaled: tuning.copy_up_to,
             longest_write: MAX_BODY,

@@ -287,6 +287,7 @@ fn caps(shared: &SharedState) -> WireCaps {
         order,
         polled: PolledUntil::Acknowledged,
         flushes_free: !context.copies,
+        flushes_in_wait: !context.copies,
         amos: NetworkAmos {
             operations,
             // The target's CPU can wake a thread that waits for a flag.

@@ -1339,7 +1339,16 @@ pub struct fi_ops_rma {
     pub writemsg: ::std::option::Option<
         unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> isize,
     >,
-    pub inject: Option<unsafe extern "C" fn()>,
+    pub inject: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            buf: *const ::std::os::raw::c_void,
+            len: usize,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+        ) -> isize,
+    >,
     pub writedata: Option<unsafe extern "C" fn()>,
     pub injectdata: Option<unsafe extern "C" fn()>,
 }

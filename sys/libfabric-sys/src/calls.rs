@@ -107,6 +107,9 @@ calls! {
     /// `fi_writemsg`.
     fn fi_writemsg(ep: *mut fid_ep, message: &fi_msg_rma, flags: u64) -> isize =
         (*(*ep).rma).writemsg.expect(FILLED)(ep, message, flags);
+    /// `fi_inject_write`.
+    fn fi_inject_write(ep: *mut fid_ep, from: *const c_void, nbytes: usize, to: fi_addr_t, address: u64, key: u64) -> isize =
+        (*(*ep).rma).inject.expect(FILLED)(ep, from, nbytes, to, address, key);
     /// `fi_fetch_atomic` of one word.
     fn fi_fetch_atomic(ep: *mut fid_ep, operand: *const c_void, desc: *mut c_void, result: *mut c_void, result_desc: *mut c_void, to: fi_addr_t, address: u64, key: u64, datatype: fi_datatype, op: fi_op, context: *mut c_void) -> isize =
         (*(*ep).atomic).readwrite.expect(FILLED)(ep, operand, 1, desc, result, result_desc, to, address, key, datatype, op, context);

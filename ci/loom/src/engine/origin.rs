@@ -17,13 +17,15 @@ pub(crate) struct Origin<W: Wire> {
 }
 
 pub(crate) struct Caps {
-    pub(crate) flushes_free: bool,
+    pub(crate) flushes_in_wait: bool,
 }
 
 impl Origin<TestWire> {
     pub(crate) fn new(must_be_polled: bool, network: Arc<Network>) -> Self {
         Origin {
-            caps: Caps { flushes_free: true },
+            caps: Caps {
+                flushes_in_wait: true,
+            },
             tasks: Vec::new(),
             network,
             must_be_polled,
@@ -51,6 +53,10 @@ impl<W: Wire> Origin<W> {
 
     pub(crate) fn must_be_polled(&self) -> bool {
         !self.tasks.is_empty() || self.must_be_polled && !self.is_complete
+    }
+
+    pub(crate) fn may_end_in_wait(&self) -> bool {
+        true
     }
 
     pub(crate) fn awaits_acks(&self) -> bool {

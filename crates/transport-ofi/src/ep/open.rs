@@ -91,6 +91,10 @@ impl FiEndpoint {
             cell,
             longest_message,
             inject_up_to: fabric.info.inject,
+            untracked: match owner {
+                EpOwner::Origin if fabric.info.flushes_by_read() => Some(vec![0; n_pes]),
+                _ => None,
+            },
             write_arguments: WriteArguments::new(),
             completion,
             fabric,

@@ -1,7 +1,7 @@
 //! Starts writes and reads on an ep. Addresses, keys and descriptors are those of libfabric.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, FiEndpoint, PostStatus, RmaAddress};
+use super::{BufferUse, CONNECTED, FiEndpoint, PostStatus, RmaAddress};
 use libfabric_sys as fi;
 use rushmem_transport::{DestBuf, LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
@@ -14,6 +14,10 @@ const UNSUPPORTED: [i32; 5] = [
     fi::FI_EMSGSIZE,
     fi::FI_EBADFLAGS as i32,
 ];
+
+/// Maximum number of untracked writes to a PE in a row, which bounds what libfabric keeps of writes
+/// to a PE that takes none.
+const MAX_UNTRACKED: u8 = 64;
 
 impl FiEndpoint {
     #[inline(always)]
@@ -42,6 +46,46 @@ impl FiEndpoint {
             Err(code) => self.stop_injecting(code),
             posted => posted,
         }
+    }
+
+    /// Starts a write of at most as many bytes as the ep [injects](Self::injects), without a
+    /// completion: where the target's CPU would send it as a message of its own, a word arrives
+    /// sooner and with half of the messages. Its source may be reused at once, and a read shows
+    /// that it has arrived. Returns `None` if the write must be tracked: the ep makes no such
+    /// writes, or has made many since the last completion.
+    #[inline]
+    pub(crate) fn write_untracked(
+        &mut self,
+        to: RmaAddress,
+        from: &SourceBuf,
+    ) -> Option<Result<PostStatus, i32>> {
+        let untracked = &mut self.untracked.as_mut()?[to.pe as usize];
+        // While an operation is in flight, the socket may be full.
+        let room = self.room[to.pe as usize];
+        if room != CONNECTED || *untracked == MAX_UNTRACKED {
+            *untracked = 0;
+            return None;
+        }
+        *untracked += 1;
+
+        let LocalBuf { base, nbytes } = from.range();
+        let endpoint = self.endpoint.raw();
+        // SAFETY: the endpoint is open. A `SourceBuf` is valid for reads during this call, and
+        // libfabric does not access injected memory after it.
+        let code = unsafe {
+            fi::fi_inject_write(
+                endpoint,
+                base.cast(),
+                nbytes,
+                to.fi_addr,
+                to.address,
+                to.key,
+            )
+        };
+        Some(match code {
+            0 => Ok(PostStatus::Started),
+            code => self.refuse(code, to.pe),
+        })
     }
 
     /// Handles the error of an injected write. If the provider does not support injection with a
@@ -232,3 +276,6 @@ impl FiEndpoint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

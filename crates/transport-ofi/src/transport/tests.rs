@@ -31,10 +31,10 @@ impl Host for RequestedProvider {
     }
 }
 
-type Ofi = NetworkTransport<SharedState>;
+pub(crate) type Ofi = NetworkTransport<SharedState>;
 
 /// A provider that moves long data only while it is polled.
-const STREAMS: &str = "tcp;ofi_rxm";
+pub(crate) const STREAMS: &str = "tcp;ofi_rxm";
 /// A provider that goes on working after a message that is too long.
 const MESSAGES: &str = "shm";
 
@@ -47,7 +47,7 @@ const START: RemoteAddr = RemoteAddr {
 };
 
 /// Opens the job of [`job_of`] with a host that only asks for a provider.
-fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
+pub(crate) fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
     job_of(Arc::new(RequestedProvider(provider)), tuning)
 }
 
@@ -114,24 +114,24 @@ pub(crate) fn with_ep(work: impl FnOnce(&mut FiEndpoint)) {
     with(&endpoint, |wire| work(wire.ep().expect("it is open")));
 }
 
-type TestEndpoint = WireEndpoint<SharedState>;
+pub(crate) type TestEndpoint = WireEndpoint<SharedState>;
 
-fn new_endpoint(ofi: &Ofi) -> Result<TestEndpoint, Error> {
+pub(crate) fn new_endpoint(ofi: &Ofi) -> Result<TestEndpoint, Error> {
     ofi.progress().endpoint(EndpointUser::Context)
 }
 
 /// Returns a word of a PE that was used, as libfabric's calls take it.
-fn word_of(ofi: &Ofi, pe: Pe) -> Option<RmaAddress> {
+pub(crate) fn word_of(ofi: &Ofi, pe: Pe) -> Option<RmaAddress> {
     keys::find(ofi.network(), pe, START, 8).map(|word| rma_address(&word))
 }
 
 /// Calls `work` with the wire of an endpoint.
-fn with<T>(endpoint: &TestEndpoint, work: impl FnOnce(&mut OfiWire) -> T) -> T {
+pub(crate) fn with<T>(endpoint: &TestEndpoint, work: impl FnOnce(&mut OfiWire) -> T) -> T {
     work(lock(&endpoint.issuer().origin).wire())
 }
 
 /// Calls `post`, which starts an operation on the ep of an endpoint, until there is room.
-fn start(
+pub(crate) fn start(
     ofi: &Ofi,
     endpoint: &TestEndpoint,
     mut post: impl FnMut(&mut FiEndpoint) -> Result<PostStatus, i32>,
@@ -150,7 +150,7 @@ fn start(
 }
 
 /// Returns how many operations an endpoint has in flight, unless its ep is closed.
-fn in_flight(endpoint: &TestEndpoint) -> Option<u32> {
+pub(crate) fn in_flight(endpoint: &TestEndpoint) -> Option<u32> {
     with(endpoint, |wire| wire.ep().map(|ep| ep.in_flight()))
 }
 

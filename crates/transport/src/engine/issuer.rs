@@ -20,10 +20,10 @@ use std::task::Waker;
 /// lock ends them, so the number bounds how long other origins and peers wait. It was chosen
 /// without a measurement.
 const MAX_POLLS: u32 = 100;
-/// Threads that wait poll an origin that only awaits acknowledgments in one of this number of their
-/// polls. Such an origin rarely needs a poll: for example if a socket was full, so that its last
-/// requests are still to be sent. The number was chosen without a measurement; the service thread
-/// polls such origins, too.
+/// Threads that wait poll an origin that is not [`BUSY`] in one of this number of their polls: it
+/// only awaits acknowledgments, or the service thread will flush its writes. Such an origin rarely
+/// needs a poll: for example if a socket was full, so that its last requests are still to be sent.
+/// The number was chosen without a measurement; the service thread polls such origins, too.
 const POLLS_PER_LOOK: u32 = 16;
 
 /// An origin with its lock, and the data on it that threads read without the lock.
@@ -49,7 +49,7 @@ pub struct Issuer<W: Wire> {
 
 /// The issuer is in the list of unfinished ones.
 const LISTED: u8 = 1;
-/// The issuer has unfinished operations, not only missing acknowledgments.
+/// The issuer has unfinished operations that the next poll of a waiting thread may end.
 const BUSY: u8 = 2;
 /// The service thread may sleep for long, since it knows the operations that were unfinished when
 /// it last polled: a descriptor signals their next event, or they are not expected to end soon.
@@ -117,10 +117,11 @@ impl<W: Wire> Issuer<W> {
 /// Returns the flags of an issuer that had the flags `before`. It is listed once operations are
 /// unfinished or acknowledgments are missing. Unfinished operations clear [`ARMED`], since some of
 /// them may be later than the poll after which the service thread slept.
-fn flags_after(before: u8, must_be_polled: bool, awaits_acks: bool) -> u8 {
-    if must_be_polled {
-        LISTED | BUSY
-    } else if awaits_acks {
+fn flags_after<W: Wire>(before: u8, origin: &Origin<W>) -> u8 {
+    if origin.must_be_polled() {
+        let busy = if origin.may_end_in_wait() { BUSY } else { 0 };
+        LISTED | busy
+    } else if origin.awaits_acks() {
         (before | LISTED) & !BUSY
     } else {
         before & !BUSY
@@ -179,13 +180,13 @@ impl<W: Wire> UnfinishedIssuer<W> {
 
         if issuer.wanted.load(Ordering::Relaxed) == 0 {
             // A flush may cost messages. Then only the service thread begins one.
-            let flush = origin.caps.flushes_free;
+            let flush = origin.caps.flushes_in_wait;
             // The next call that meets a loss reports it.
             let _ = origin.advance(flush);
         }
         tasks.append(&mut origin.tasks_to_wake(false));
 
-        let mut state = flags_after(0, origin.must_be_polled(), origin.awaits_acks());
+        let mut state = flags_after(0, &origin);
         let is_left = state & LISTED != 0;
         if is_left {
             // A poll adds no operation, so the service thread still knows all that are left.
@@ -224,7 +225,7 @@ impl<W: Wire> UnfinishedIssuer<W> {
         tasks.append(&mut origin.tasks_to_wake(true));
 
         self.event = None;
-        let state = flags_after(0, origin.must_be_polled(), origin.awaits_acks());
+        let state = flags_after(0, &origin);
         if state & LISTED == 0 {
             issuer.set_state(state);
             return LeftBehind::Nothing;
@@ -342,7 +343,7 @@ impl<W: Wire> Issuers<W> {
 
         let tasks = origin.tasks_to_wake(false);
         let before = issuer.state();
-        let after = flags_after(before, origin.must_be_polled(), origin.awaits_acks());
+        let after = flags_after(before, &origin);
         if after != before {
             issuer.set_state(after);
         }
@@ -390,7 +391,6 @@ impl<W: Wire> Issuers<W> {
 
         let mut tasks = Vec::new();
         let n = self.unfinished.finish(|unfinished| {
-            // An issuer that is not busy only awaits acknowledgments, which peers send on request.
             let is_due = looks_at_all || unfinished.issuer.state() & BUSY != 0;
             !is_due || unfinished.poll_in_wait(&mut tasks)
         });

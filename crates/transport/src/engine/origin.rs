@@ -131,6 +131,12 @@ impl<W: Wire> Origin<W> {
         }
     }
 
+    /// Returns true if the polls of a thread that waits for something else may end operations. Such
+    /// a thread begins no flush that costs a message, so writes that await one are left.
+    pub(super) fn may_end_in_wait(&self) -> bool {
+        self.caps.flushes_in_wait || self.moves_data() || !self.tasks.is_empty()
+    }
+
     /// Returns true if the wire may have to be polled for requests that it has taken. This remains
     /// true until a call completes them, although their acknowledgments have arrived. Otherwise the
     /// issuer would be listed anew, and the service thread woken, for each signal of a barrier.

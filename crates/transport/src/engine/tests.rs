@@ -290,6 +290,7 @@ pub(super) fn origin() -> Origin<TestWire> {
         order: StreamOrder::Unordered,
         polled: PolledUntil::Over,
         flushes_free: false,
+        flushes_in_wait: false,
         amos: NetworkAmos::default(),
         longest_signaled: 8,
         longest_write: 64,

@@ -154,8 +154,11 @@ pub struct WireCaps {
     pub order: StreamOrder,
     /// The time until which the wire must be polled.
     pub polled: PolledUntil,
-    /// [`Wire::begin_flush`] sends no message.
+    /// In a loop of a write and a quiet, [`Wire::begin_flush`] and [`Wire::is_flushed`] send no
+    /// message.
     pub flushes_free: bool,
+    /// Threads that wait for something else flush writes, which sends no message.
+    pub flushes_in_wait: bool,
     /// The atomic operations that the network carries out itself.
     pub amos: NetworkAmos,
     /// Maximum number of bytes of a put that is sent in one message with its signal.

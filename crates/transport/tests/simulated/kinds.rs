@@ -99,6 +99,7 @@ fn plain(rng: &mut Rng) -> WireKind {
             order: StreamOrder::Unordered,
             polled: PolledUntil::Acknowledged,
             flushes_free: false,
+            flushes_in_wait: false,
             amos: NetworkAmos::default(),
             longest_signaled: one_of(rng, &[8, 64, 256, 1000]),
             longest_write: one_of(rng, &[64, 200, 1024, 1 << 20]),
@@ -133,6 +134,7 @@ pub fn tcp(rng: &mut Rng) -> WireKind {
             order: StreamOrder::Everything,
             polled: PolledUntil::Started,
             flushes_free: true,
+            flushes_in_wait: true,
             longest_signaled: plain.copies_up_to.max(8),
             max_in_flight: usize::MAX,
             ..plain.caps
@@ -151,6 +153,7 @@ pub fn ucx_by_cpu(rng: &mut Rng) -> WireKind {
         caps: WireCaps {
             batches: true,
             flushes_free: false,
+            flushes_in_wait: false,
             ..by_nic.caps
         },
         sending: Sending::ByPolls,
@@ -166,6 +169,7 @@ pub fn ucx_by_nic(rng: &mut Rng) -> WireKind {
             sessions: true,
             order: one_of(rng, &[StreamOrder::Unordered, StreamOrder::WritesByFence]),
             flushes_free: true,
+            flushes_in_wait: true,
             longest_signaled: usize::MAX,
             longest_read: usize::MAX,
             ..plain.caps
@@ -205,6 +209,7 @@ pub fn ofi_by_nic(rng: &mut Rng) -> WireKind {
         caps: WireCaps {
             order: one_of(rng, &orders),
             flushes_free: delivers,
+            flushes_in_wait: delivers && rng.bool(),
             longest_signaled: 8,
             max_in_flight: usize::MAX,
             ..plain.caps

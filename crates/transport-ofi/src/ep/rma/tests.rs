@@ -1,0 +1,112 @@
+//! Unit tests of `rma`: which writes are tracked, and how the others are flushed.
+#![allow(unsafe_code)]
+
+use super::*;
+use crate::settings::Tuning;
+use crate::transport::tests::{Ofi, STREAMS, in_flight, job, new_endpoint, start, with, word_of};
+use crate::wire::OfiWire;
+use rushmem_transport::engine::{PostOutcome, Wire, WriteEnd, WriteSent, keys};
+use rushmem_transport::{Pe, RemoteAddr, Segment};
+use testkit::eventually;
+
+/// libfabric keeps what a PE does not take, so only a limited number of writes is untracked; and
+/// none is while an operation is in flight, which the PE may not take either.
+#[test]
+fn after_a_number_of_untracked_writes_one_is_tracked() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
+    let endpoint = new_endpoint(&ofi).expect("the first");
+    ofi.network()
+        .inserted(Pe(1))
+        .expect("it has published its address");
+    let to = word_of(&ofi, Pe(1)).expect("memory of this PE");
+    start(&ofi, &endpoint, |ep| ep.read_and_forget(to));
+
+    let word = 7u64;
+    // SAFETY: `word` lives until all writes below have started, and they are injected.
+    let source = unsafe { SourceBuf::new((&raw const word).cast(), 8) };
+    let write = || {
+        with(&endpoint, |wire| {
+            wire.ep().map(|ep| ep.write_untracked(to, &source))
+        })
+    };
+    assert_eq!(write(), Some(None), "a read is in flight");
+
+    eventually("the read is over", || {
+        let polled = with(&endpoint, |wire| wire.ep().map(|ep| ep.poll(|_| ())));
+        ofi.progress().poll().expect("no loss");
+        polled.is_some_and(|polled| polled.is_ok()) && in_flight(&endpoint) == Some(0)
+    });
+    for round in 0..2 {
+        for _ in 0..MAX_UNTRACKED {
+            assert_eq!(
+                write(),
+                Some(Some(Ok(PostStatus::Started))),
+                "round {round}"
+            );
+        }
+        assert_eq!(write(), Some(None), "round {round}");
+    }
+    assert_eq!(
+        in_flight(&endpoint),
+        Some(0),
+        "an untracked write has a cell"
+    );
+}
+
+/// Writes a word to PE 1 over the wire of an endpoint. Returns true if the write was not tracked.
+fn is_untracked(ofi: &Ofi, wire: &mut OfiWire) -> bool {
+    let start = RemoteAddr {
+        segment: Segment::Heap,
+        offset: 0,
+    };
+    let to = keys::find(ofi.network(), Pe(1), start, 8).expect("memory of this PE");
+    let end = WriteEnd {
+        awaited: true,
+        source_free: false,
+        sent: WriteSent::Now,
+    };
+    let word = 7u64;
+    // SAFETY: `word` lives during the write, which is injected.
+    let mut source = unsafe { SourceBuf::new((&raw const word).cast(), 8) };
+
+    wire.unflushed.clear();
+    let posted = wire.write(ofi.network(), to, &mut source, end);
+    assert_eq!(posted, Ok(PostOutcome::Done));
+    wire.unflushed.contains(&Pe(1))
+}
+
+/// In a loop of a write and a flush, each flush would otherwise send a read.
+#[test]
+fn the_write_after_a_flush_is_tracked() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
+    let endpoint = new_endpoint(&ofi).expect("the first");
+    ofi.network()
+        .inserted(Pe(1))
+        .expect("it has published its address");
+    let to = word_of(&ofi, Pe(1)).expect("memory of this PE");
+    start(&ofi, &endpoint, |ep| ep.read_and_forget(to));
+    eventually("the read is over", || {
+        ofi.progress().poll().expect("no loss");
+        let polled = with(&endpoint, |wire| wire.ep().map(|ep| ep.poll(|_| ())));
+        polled.is_some_and(|polled| polled.is_ok()) && in_flight(&endpoint) == Some(0)
+    });
+
+    // No other thread polls the ep while its lock is held.
+    with(&endpoint, |wire| {
+        assert!(is_untracked(&ofi, wire));
+        assert!(is_untracked(&ofi, wire), "nothing was flushed");
+
+        assert_eq!(
+            wire.is_flushed(ofi.network(), Pe(1)),
+            Ok(false),
+            "a read is sent"
+        );
+        assert_eq!(wire.in_flight(), 1);
+        assert!(!is_untracked(&ofi, wire), "a flush was awaited");
+        assert_eq!(wire.in_flight(), 2);
+    });
+}

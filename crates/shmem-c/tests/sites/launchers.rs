@@ -130,7 +130,7 @@ fn prteruns() -> Vec<Launcher> {
 }
 
 /// Runs the programs that any launcher must start: init and finalize in every order, RMA,
-/// collectives, the old start-up.
+/// collectives, the old start-up, releases, waits with a limit.
 pub fn runs_programs(launcher: &Launcher) {
     for (source, n) in [
         ("init_finalize.c", 1),
@@ -139,6 +139,8 @@ pub fn runs_programs(launcher: &Launcher) {
         ("rma.c", 3),
         ("collectives_team.c", 4),
         ("start_pes.c", 3),
+        ("release.c", 3),
+        ("waits_timed.c", 3),
     ] {
         launcher.job(program!(source), n).run().assert_ok(n);
     }

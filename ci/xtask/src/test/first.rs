@@ -31,6 +31,7 @@ pub const FIRST: &[Part] = &[
     part("crates/shmem", "jobs", "operations::"),
     part("crates/shmem", "jobs", "collectives::"),
     part(SHMEM_C, "jobs", "a_measured_file"),
+    part(SHMEM_C, "jobs", "buffers::"),
     part(DETECTOR, "suite", "get_"),
     part(DETECTOR, "suite", "long_"),
     part("crates/transport-tcp", "conformance", "signals"),

@@ -13,6 +13,7 @@ from .memory import Block, Owner
 
 # What an index that selects by ranges consists of.
 _KEYS = (slice, int, np.integer, type(None), type(Ellipsis))
+_NO_ARRAY = "x.on(pe) is no array: x.on(pe)[:] gets the elements of the other PE"
 
 
 def array(shape: int | Sequence[int], dtype: Any = float) -> Array:
@@ -113,7 +114,11 @@ class Remote:
 
     def __array__(self, *_: object, **__: object) -> np.ndarray:
         """Refuses what would use the object itself as an element."""
-        raise TypeError("x.on(pe) is no array: x.on(pe)[:] gets the elements of the other PE")
+        raise TypeError(_NO_ARRAY)
+
+    def __eq__(self, other: object) -> bool:
+        """Refuses what NumPy before 1.25 takes for a comparison of two objects."""
+        raise TypeError(_NO_ARRAY)
 
     def _part(self, key: Any) -> np.ndarray:
         """Returns the view of this PE's elements that an index selects."""

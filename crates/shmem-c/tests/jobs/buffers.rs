@@ -1,5 +1,5 @@
-//! Mistakes with registered buffers, limits that are reached, and their messages; the program `registered_buffers.c` has the
-//! correct uses.
+//! Mistakes with registered buffers, limits that are reached, and their messages; the program
+//! `registered_buffers.c` has the correct uses.
 
 use testkit::{Job, Outcome, scenario};
 

@@ -89,6 +89,7 @@ int main(int argc, char **argv) {
         shmem_barrier_all();
         shmem_set_lock((long *)(pages + 8));
         shmem_clear_lock((long *)(pages + 8));
+        shmem_barrier_all();
         if (me == 2)
             shmem_set_lock((long *)(pages + 8));
         shmemx_buffer_unregister(pages);

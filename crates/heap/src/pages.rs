@@ -15,10 +15,10 @@ mod waiting_stores;
 use crate::node::NodeMemory;
 use rushmem_system::maps::{self, Mapping};
 use rushmem_system::signals::SignalMask;
+use rushmem_system::thread::own_stack;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed};
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub enum Unsuitable {
 /// If they cannot.
 pub fn check(pages: &Range<usize>, registered: &[Range<usize>]) -> Result<(), Unsuitable> {
     let text = maps::read().map_err(|_| Unsuitable::Unknown)?;
-    check_mapped(pages, registered, &own_stack(), maps::parse(&text))
+    check_mapped(pages, registered, &stack_in_mapping(), maps::parse(&text))
 }
 
 fn check_mapped<'a>(
@@ -111,26 +111,11 @@ fn check_mapped<'a>(
 /// Returns the stack of the calling thread, whose mapping may have other memory, too: the kernel
 /// makes neighbors one mapping. No bytes for the first thread, which has a mapping that is named,
 /// and if the stack cannot be found.
-fn own_stack() -> Range<usize> {
+fn stack_in_mapping() -> Range<usize> {
     if rustix::thread::gettid() == rustix::process::getpid() {
         return 0..0;
     }
-    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    let own = attributes.as_mut_ptr();
-    // SAFETY: it has no preconditions.
-    let thread = unsafe { libc::pthread_self() };
-    // SAFETY: the calling thread exists; the call writes the attributes to the variable above.
-    if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
-        return 0..0;
-    }
-
-    let mut start = null_mut();
-    let mut nbytes = 0;
-    // SAFETY: the attributes were initialized above; the call writes to two variables.
-    unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
-    // SAFETY: the same attributes, which are not used any more.
-    unsafe { libc::pthread_attr_destroy(own) };
-    start.addr()..start.addr() + nbytes
+    own_stack()
 }
 
 /// Returns true for the name that the kernel gives the anonymous mappings of `MAP_HUGETLB`.

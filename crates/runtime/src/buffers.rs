@@ -324,22 +324,23 @@ impl fork::Registered for Buffers {
         if registered.is_empty() {
             return Some(registered);
         }
+
         let text = maps::read().ok()?;
         let mappings = maps::parse(&text).collect::<Vec<_>>();
         let mut now = Vec::new();
         for own in registered {
             for pages in pages::still_shared(&mappings, &own.pages, own.offset) {
-                let offset = own.offset + (pages.start - own.pages.start) as u64;
                 let inside = own
                     .inside
                     .iter()
                     .filter(|inside| overlap(inside, &pages))
                     .map(|inside| inside.start.max(pages.start)..inside.end.min(pages.end))
                     .collect();
+
                 now.push(OwnPages {
+                    offset: own.offset + (pages.start - own.pages.start) as u64,
                     pages,
                     inside,
-                    offset,
                 });
             }
         }

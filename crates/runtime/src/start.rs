@@ -1,9 +1,9 @@
-//! Initialization (OpenSHMEM 1.6, §9.1.1): how a process becomes a PE of its job. Inits are counted.
-//! The first one joins the job; the first one after the last finalize returns to it.
+//! Initialization (OpenSHMEM 1.6, §9.1.1): how a process becomes a PE of its job. Inits are
+//! counted. The first one joins the job; the first one after the last finalize returns to it.
 //!
-//! Each step of `start` makes a type that the next one consumes, so that none can be omitted or made
-//! too early. It is in the file with its name (`publish` is in `map`, `observe` and `meet` are in
-//! `open`):
+//! Each step of `start` makes a type that the next one consumes, so that none can be omitted or
+//! made too early. It is in the file with its name (`publish` is in `map`, `observe` and `meet` are
+//! in `open`):
 //!
 //! ```text
 //! identify -> Identified -> exchange -> Exchanged -> agree -> Compatible -> map -> Mapped

@@ -368,8 +368,8 @@ impl<C: Threads> Team<'_, C> {
         elements_of::<T>(received)
     }
 
-    /// Converts the lengths of adjacent blocks of a source of `len` elements. Panics unless there is
-    /// a block for each member, and all are within the source.
+    /// Converts the lengths of adjacent blocks of a source of `len` elements. Panics unless there
+    /// is a block for each member, and all are within the source.
     #[track_caller]
     pub(crate) fn adjacent_blocks<T: PlainData>(
         &self,

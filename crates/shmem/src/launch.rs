@@ -119,8 +119,8 @@ impl Termination for JobStatus {
 /// ```
 ///
 /// # Panics
-/// If `n` is 0, if it is `None` and `SHMEM_N_PES` is no number of PEs, if this process has called it
-/// before, if the thread is not the one of `main` (a test is a [`shmem::test!`](crate::test!)
+/// If `n` is 0, if it is `None` and `SHMEM_N_PES` is no number of PEs, if this process has called
+/// it before, if the thread is not the one of `main` (a test is a [`shmem::test!`](crate::test!)
 /// instead), if the program's file was deleted or replaced since the start of this process, or if
 /// processes cannot be started. Under a launcher the job ends with a message if it has another
 /// number of PEs.

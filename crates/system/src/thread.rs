@@ -1,10 +1,13 @@
-//! Threads of the library, which take no signals but those of faults.
+//! Threads of the library, which take no signals but those of faults, and the stack of a thread.
 #![allow(unsafe_code)]
 
 use crate::signals::without_signals;
 use std::cell::Cell;
 use std::io;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::panic::resume_unwind;
+use std::ptr::null_mut;
 use std::thread::{Builder, JoinHandle, scope};
 
 /// Calls `act`, which may take long, in another thread without signals, and waits for it. Threads
@@ -63,6 +66,27 @@ pub fn spawn_service(
     })
 }
 
+/// Returns the addresses of the calling thread's stack; no bytes if it cannot be found.
+pub fn own_stack() -> Range<usize> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let own = attributes.as_mut_ptr();
+    // SAFETY: it has no preconditions.
+    let thread = unsafe { libc::pthread_self() };
+    // SAFETY: the calling thread exists; the call writes the attributes to the variable above.
+    if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
+        return 0..0;
+    }
+
+    let mut start = null_mut();
+    let mut nbytes = 0;
+    // This cannot fail: the C library has filled in the attributes.
+    // SAFETY: the attributes were initialized above; the call writes to two variables.
+    unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
+    // SAFETY: the same attributes, which are not used any more.
+    unsafe { libc::pthread_attr_destroy(own) };
+    start.addr()..start.addr() + nbytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +107,14 @@ mod tests {
 
     fn is_blocked(thread: libc::pid_t, signal: libc::c_int) -> bool {
         blocked(thread) >> (signal - 1) & 1 == 1
+    }
+
+    #[test]
+    fn the_own_stack_has_the_variables_of_the_thread() {
+        let of_another = std::thread::spawn(own_stack).join().expect("no panic");
+        let variable = (&raw const of_another).addr();
+        assert!(own_stack().contains(&variable));
+        assert!(!of_another.is_empty() && !of_another.contains(&variable));
     }
 
     #[test]

@@ -129,8 +129,8 @@ pub(crate) struct FiEndpoint {
     /// Maximum number of bytes of a write that is injected, with a completion; 0 if the provider
     /// does not support that.
     inject_up_to: usize,
-    /// For each PE, the number of untracked writes since the last tracked one; `None` if the ep makes
-    /// none.
+    /// For each PE, the number of untracked writes since the last tracked one; `None` if the ep
+    /// makes none.
     untracked: Option<Vec<u8>>,
     write_arguments: WriteArguments,
     /// libfabric's flags for the completion of a write: the data are in the target's memory, or, if

@@ -80,7 +80,8 @@ pub(crate) fn no_descriptors() -> String {
 
 /// The sleeps of a waiter are short, since not every event ends them. A poll takes a microsecond,
 /// or over twenty while much data arrives, so a thread that polls every 25 us counts as one that
-/// waits; with 10 us, puts of 1 MiB took 1.25 times as long. The service thread serves peers itself if a thread in a long call does not poll.
+/// waits; with 10 us, puts of 1 MiB took 1.25 times as long. The service thread serves peers itself
+/// if a thread in a long call does not poll.
 pub(crate) const LIMITS: WaitLimits = WaitLimits {
     sleep: NAP,
     often: Duration::from_micros(25),

@@ -304,8 +304,8 @@ impl Wire for OfiWire {
     }
 
     /// If not all writes since the last flush have completions that show that the data are in the
-    /// target's memory, starts a read of a byte of it: the read follows the writes before it, so its completion shows that
-    /// they have arrived.
+    /// target's memory, starts a read of a byte of it. The read follows the writes before it, so
+    /// its completion shows that they have arrived.
     fn is_flushed(&mut self, shared: &SharedState, pe: Pe) -> Result<bool, Error> {
         self.is_flush_expected = true;
         if self.in_flight_to(pe) > 0 {

@@ -143,8 +143,8 @@ algorithms! {
 algorithms! {
     /// The algorithms of a reduce-scatter.
     ReduceScatterAlgorithm of reduce_scatter;
-    /// [`pairwise::all_to_all_in_lines`], after which each member combines what it has received, for
-    /// short blocks if all members share memory.
+    /// [`pairwise::all_to_all_in_lines`], after which each member combines what it has received,
+    /// for short blocks if all members share memory.
     "lines" => Lines if are_blocks_for_lines,
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce) of the blocks of
     /// all members, of which each member keeps its own, for vectors of one receive buffer.

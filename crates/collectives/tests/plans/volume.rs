@@ -114,9 +114,9 @@ fn blocks_are_moved_as_rarely_as_documented() {
     }
 }
 
-/// Blocks of different sizes are delivered by the plan of an all-to-all, too large here to simulate.
-/// In closed form: the k-th of its n - 1 puts goes k members ahead, so that at no time two members
-/// put to one, and all blocks arrive where as many signals are awaited.
+/// Blocks of different sizes are delivered by the plan of an all-to-all, which is too large here to
+/// simulate. In closed form: the k-th of its n - 1 puts goes k members ahead, so that at no time
+/// two members put to one, and all blocks arrive where as many signals are awaited.
 #[test]
 fn each_block_of_4096_members_is_put_once() {
     for n in (1..=64).chain([257, 4096]) {

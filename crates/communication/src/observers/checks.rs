@@ -1,7 +1,8 @@
 //! The checks of `SHMEM_CHECK` that events need. The remote bytes of an access must be within one
 //! block of the heap or one static variable, its local bytes must be accessible, and its signal
 //! must not be within its data. Accesses, collectives and waits must be called by a process and a
-//! thread that may call the library ([`permission`]). [`results`] checks the results of collectives.
+//! thread that may call the library ([`permission`]). [`results`] checks the results of
+//! collectives.
 
 use super::event::{AccessEvent, AccessKind, Action, Argument, ByteBlocks, Effect, Event};
 use super::results::{self, CollectiveResult};

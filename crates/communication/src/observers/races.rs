@@ -60,6 +60,7 @@ pub(super) fn begin(event: &Event) {
 pub(super) fn end(event: &Event) {
     let Some(detector) = detector() else { return };
     let addr = event.remote.addr;
+
     match event.action {
         Action::Access(access) => {
             if let Some(checked) = checked(event, access) {

@@ -370,6 +370,7 @@ impl Recorded {
 fn recorded(event: &Event) -> Option<Recorded> {
     let remote = event.remote;
     let location = || symmetric_location::in_trace(remote.addr);
+
     let recorded = match event.action {
         Action::Access(access) => {
             // The target may wait for this word.
@@ -398,6 +399,7 @@ fn recorded(event: &Event) -> Option<Recorded> {
         }
         _ => return None,
     };
+
     Some(recorded)
 }
 

@@ -11,9 +11,7 @@ use core::ffi::{c_int, c_void};
 use libc::pthread_attr_t;
 use rushmem_race::actors::THREAD;
 use rushmem_race::{private, sites};
-use std::mem::MaybeUninit;
-use std::ops::Range;
-use std::ptr::null_mut;
+use rushmem_system::thread::own_stack;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -43,28 +41,8 @@ impl Drop for ThreadEnd {
     fn drop(&mut self) {
         // SAFETY: `pthread_self` has no preconditions.
         let own = unsafe { libc::pthread_self() };
-        with(|process| process.end_thread(object(Tag::ThreadEnd, own as usize), stack_of(own)));
+        with(|process| process.end_thread(object(Tag::ThreadEnd, own as usize), own_stack()));
     }
-}
-
-/// Returns the stack of a thread; no bytes if it cannot be found.
-fn stack_of(thread: libc::pthread_t) -> Range<usize> {
-    let mut attributes = MaybeUninit::<pthread_attr_t>::uninit();
-    let own = attributes.as_mut_ptr();
-    // SAFETY: the thread is the calling one, so it exists; the call writes the attributes to the
-    // variable above.
-    if unsafe { libc::pthread_getattr_np(thread, own) } != 0 {
-        return 0..0;
-    }
-
-    let mut start = null_mut();
-    let mut nbytes = 0;
-    // This cannot fail: the C library has filled in the attributes.
-    // SAFETY: the attributes were initialized above; the call writes to two variables.
-    unsafe { libc::pthread_attr_getstack(own, &raw mut start, &raw mut nbytes) };
-    // SAFETY: `own` points to the same attributes, which are not used any more.
-    unsafe { libc::pthread_attr_destroy(own) };
-    start.addr()..start.addr() + nbytes
 }
 
 /// The function with which a thread starts: orders the thread after its creation, and calls the

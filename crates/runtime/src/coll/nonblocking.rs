@@ -44,8 +44,8 @@ pub enum NonblockingCollective {
         /// The size of the block for each member.
         s_sizes: *const usize,
     },
-    /// An all-to-all of adjacent blocks, as by `alltoallv_packed`; the result is the number of bytes
-    /// that this member receives.
+    /// An all-to-all of adjacent blocks, as by `alltoallv_packed`; the result is the number of
+    /// bytes that this member receives.
     AlltoallvPacked {
         /// The size of `dest` in bytes.
         max_bytes: usize,

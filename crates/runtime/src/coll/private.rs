@@ -91,7 +91,8 @@ pub fn reduce(
             dest: memory,
             op,
         };
-        executor.reduce_by_tree(vectors, root);
+        let algorithm = executor.choose(memory.nbytes());
+        executor.reduce_in_receive_buffers(algorithm, vectors, root);
     } else {
         executor.combine_private(memory, op, ReductionKind::AllReduce);
     }

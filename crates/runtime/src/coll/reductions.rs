@@ -223,8 +223,9 @@ impl Executor<'_> {
         }
     }
 
-    /// A reduction to a root through receive buffers.
-    fn reduce_in_receive_buffers(
+    /// A reduction to a root through receive buffers. An algorithm that needs symmetric arrays is
+    /// replaced by the tree.
+    pub(in crate::coll) fn reduce_in_receive_buffers(
         &mut self,
         algorithm: ReduceToAlgorithm,
         vectors: Vectors,
@@ -233,15 +234,10 @@ impl Executor<'_> {
         if algorithm == ReduceToAlgorithm::RecursiveDoubling {
             self.all_reduce_by_doubling(vectors);
         } else {
-            self.reduce_by_tree(vectors, root);
+            self.run_pieces(vectors, ReceiveBuffers::Shared, |n, me| {
+                binomial::reduce(n, me, root)
+            });
         }
-    }
-
-    /// A reduction to a root along the tree, through receive buffers.
-    pub(in crate::coll) fn reduce_by_tree(&mut self, vectors: Vectors, root: u32) {
-        self.run_pieces(vectors, ReceiveBuffers::Shared, |n, me| {
-            binomial::reduce(n, me, root)
-        });
     }
 
     /// Combines block `k` of the sources of all members, and stores the result in `dest` of member

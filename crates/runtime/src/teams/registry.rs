@@ -1,5 +1,5 @@
-//! The registry of the teams of this PE, by handle. `api::team`, `api::cray_splits` and `active_set`
-//! create and destroy teams.
+//! The registry of the teams of this PE, by handle. `api::team`, `api::cray_splits` and
+//! `active_set` create and destroy teams.
 
 use crate::teams::agreement::{FINALIZE, PREDEFINED, Slot, Slots};
 use crate::teams::team::{Name, Split, Team, TeamConfig};

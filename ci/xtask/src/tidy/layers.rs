@@ -139,7 +139,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "crates/race/library",
-        &["crates/race/detector", "crates/race/interface"],
+        &[
+            "crates/race/detector",
+            "crates/race/interface",
+            "crates/system",
+        ],
     ),
     ("sys/*", &[]),
     ("launcher/charts", &[]),

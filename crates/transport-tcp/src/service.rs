@@ -1,6 +1,6 @@
 //! The state of the service of this PE, which one thread at a time uses: the sockets that are no
-//! links yet, and the peer that is expected to send next. [`serving`](crate::serving) has what the
-//! service does.
+//! links yet, and the peer that is expected to send next. [`progress`](crate::progress) has what
+//! the service does.
 
 use crate::expected::Expected;
 use crate::link::Token;

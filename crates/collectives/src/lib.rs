@@ -30,7 +30,6 @@ pub mod choice;
 pub mod direct;
 pub mod dissemination;
 mod edge;
-mod fold;
 mod index;
 pub mod neighbor_exchange;
 pub mod pairwise;

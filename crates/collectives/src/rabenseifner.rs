@@ -21,8 +21,8 @@
 //!   it gave up, so no peer still reads its memory.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
-use crate::fold::FoldCore;
 use crate::index::share;
+use crate::recursive_doubling::FoldCore;
 use crate::{Buffer, Operand, Step};
 use std::ops::Range;
 

@@ -202,8 +202,10 @@ impl JobSession {
     }
 
     /// Sends `record` to the first PE of each node, which waits for the records of all PEs. The
-    /// other PEs get `None`. They may begin their next exchange only after the first PE has
-    /// completed this one. Collective over the whole job.
+    /// other PEs get `None` without waiting. Collective over the whole job.
+    ///
+    /// Before its next exchange, a PE that got `None` must know that the first PE of its node has the
+    /// records, for example because it has read what that PE has published.
     ///
     /// # Errors
     /// As [`JobSession::exchange`].

@@ -7,7 +7,7 @@
 //! a check of its value, which is made on one node, too; the provider asks its `Host` for the value
 //! and parses it. A deprecated name is also in `OLD_NAMES` of `crates/bootstrap/src/config.rs`. A
 //! setting that must be equal on all PEs is also a field of `StartupRecord`
-//! (`crates/runtime/src/start/exchange.rs`).
+//! (`crates/runtime/src/start/record.rs`).
 //!
 //! [`Settings::read`] reads the environment only through the function that it is given.
 

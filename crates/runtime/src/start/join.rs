@@ -91,6 +91,8 @@ impl Published {
         own_pe::set(pe);
         warning::set_claim(|text| links::of_process().area.claim_warning(text));
 
+        // Whoever learns where the statuses are may read them at once, and the watchdog reports by
+        // them who was lost.
         status::write_first(links);
         report_statuses(links)?;
         machine::set_statuses(links);

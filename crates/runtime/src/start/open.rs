@@ -95,6 +95,7 @@ impl Observed {
         }
         *job.allocator() = Some(allocator);
 
+        // The paths of accesses are chosen before any access can take them.
         thread::set_at_once(job.thread_level >= SHMEM_THREAD_MULTIPLE);
         address::set_polls_counted(job.is_oversubscribed);
         address::open(heap, heap_bytes, self.is_recorded);

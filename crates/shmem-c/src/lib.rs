@@ -56,7 +56,6 @@ mod lock;
 mod longdouble;
 mod memory;
 mod order;
-mod profiling;
 mod rma;
 mod setup;
 mod shmemx;

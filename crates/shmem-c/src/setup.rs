@@ -1,4 +1,5 @@
-//! Setup, exit and query (OpenSHMEM 1.6, 9.1 and 9.2), under the present and the deprecated names.
+//! Setup, exit and query (OpenSHMEM 1.6, 9.1 and 9.2), under the present and the deprecated names,
+//! and the control of profiling (10.1.1).
 #![allow(unsafe_code)]
 
 use core::ffi::{c_char, c_int, c_void};
@@ -44,6 +45,10 @@ export! {
 
     [shmem_info_get_version](major: *mut c_int, minor: *mut c_int) = |_call| version(major, minor);
     [shmem_info_get_name](name: *mut c_char) = |_call| vendor(name);
+
+    // Variadic in C. On x86-64 and aarch64 Linux, a caller may pass more arguments than the callee
+    // declares, because the caller places and removes them.
+    [shmem_pcontrol](_level: c_int) = |_call| ();
 }
 
 /// Writes the version of the standard.

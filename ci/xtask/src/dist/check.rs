@@ -42,13 +42,20 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
         if path.is_symlink() || !path.is_file() {
             continue;
         }
-        // Scripts and static libraries need no symbols of their own.
-        if std::fs::read(&path).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF")) {
+        // Scripts, static libraries and object files need no symbols of their own.
+        if std::fs::read(&path).is_ok_and(|bytes| is_linked(&bytes)) {
             found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Returns true if these are the bytes of a program or a shared library, by the type in their ELF
+/// header.
+fn is_linked(bytes: &[u8]) -> bool {
+    let object_file = 1_u16.to_le_bytes();
+    bytes.starts_with(b"\x7fELF") && bytes.get(16..18).is_some_and(|kind| kind != object_file)
 }
 
 /// Checks that a file needs no symbol of a C library newer than `glibc`.
@@ -108,5 +115,15 @@ mod tests {
         assert!(version("2.9") < version("2.28"));
         assert!(version("2.2.5") < version("2.28"));
         assert!(version("2.34") > version("2.28"));
+    }
+
+    #[test]
+    fn an_object_file_is_not_linked() {
+        let program = std::env::current_exe().and_then(std::fs::read);
+        let mut bytes = program.expect("the program of this test");
+        assert!(is_linked(&bytes));
+
+        bytes[16..18].copy_from_slice(&1_u16.to_le_bytes());
+        assert!(!is_linked(&bytes));
     }
 }

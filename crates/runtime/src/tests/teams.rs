@@ -322,3 +322,39 @@ fn predefined_teams_are_the_world_and_the_node() {
         Case::of(Collective::Fcollect, 2, 3).run(pe, place);
     });
 }
+
+/// Returns the numbers of messages from any member that a team has counted, by CPUs and over the
+/// network, in each second turn.
+fn counted(pe: TestPe, team: TeamHandle) -> [u64; 2] {
+    let slot = team.slot().expect("a team has one");
+    [0, 1].map(|parity| {
+        let counters = pe.area().areas().counted(slot as u16, parity);
+        pe.area().flag(counters.by_cpu) + pe.area().flag(counters.by_network)
+    })
+}
+
+/// A team that ends leaves its counters of messages at zero, as a later team in its slot expects.
+/// A team that finds more returns from an all-to-all before its blocks have arrived.
+#[test]
+fn the_counts_of_messages_end_with_their_team() {
+    for shape in [Shape::of(&[3]), Shape::over_tcp(&[1, 1, 1])] {
+        let shape = shape.rows("alltoall 0+ any any any any pairwise");
+        job(&shape, |pe| {
+            let team = split(pe, TeamHandle::WORLD, [0, 1, 3]);
+            let place = Place {
+                team: team.into(),
+                members: &[0, 1, 2],
+                source: 0,
+                dest: 1 << 16,
+            };
+            for turn in 0..2 {
+                Case::of(Collective::Alltoall, 100, turn).run(pe, place);
+                pe.sync_all();
+            }
+            assert!(!counted(pe, team).contains(&0));
+
+            destroy(pe, team);
+            assert_eq!(counted(pe, team), [0, 0]);
+        });
+    }
+}

@@ -122,6 +122,9 @@ TYPES = {
 }
 
 
+LIBRARY = "librushmem.so.1"
+
+
 class Library:
     """librushmem: each function of `SIGNATURES` is an attribute, or is made by `family`."""
 
@@ -173,32 +176,29 @@ library = Library()
 
 
 def library_path() -> Path | str:
-    """Returns the path of librushmem: of the environment in which this package is installed,
-    otherwise of the installation whose `oshrun` is on the PATH, otherwise the name by which the
-    loader searches."""
-    name = "librushmem.so.1"
-    for prefix in prefixes():
-        if (prefix / "lib" / name).exists():
-            return prefix / "lib" / name
-    return name
+    """Returns the path of librushmem: of its installation, otherwise the name by which the loader
+    searches."""
+    prefix = installation()
+    return prefix / "lib" / LIBRARY if prefix else LIBRARY
 
 
 def launcher_path() -> Path | str:
     """Returns the path of the `oshrun` that belongs to the library."""
-    for prefix in prefixes():
-        if (prefix / "bin" / "oshrun").exists():
-            return prefix / "bin" / "oshrun"
-    return "oshrun"
+    prefix = installation()
+    return prefix / "bin" / "oshrun" if prefix else "oshrun"
 
 
-def prefixes() -> list[Path]:
-    """Returns the directories that may have the library and `oshrun`, the best one first."""
-    # PREFIX/lib/python3.x/site-packages/rushmem/library.py
-    found = [Path(__file__).resolve().parents[4]]
+def installation() -> Path | None:
+    """Returns the directory that has the library: that of the environment in which this package is
+    installed (PREFIX/lib/python3.x/site-packages/rushmem, or DIR/rushmem by `pip --target`),
+    otherwise that of the `oshrun` on the PATH. Other libraries of OpenSHMEM have an `oshrun`,
+    too."""
+    package = Path(__file__).resolve().parent
+    found = [package.parents[3], package.parent]
     oshrun = os.environ.get("OSHRUN") or shutil.which("oshrun")
     if oshrun:
         found.append(Path(oshrun).resolve().parents[1])
-    return found
+    return next((prefix for prefix in found if (prefix / "lib" / LIBRARY).exists()), None)
 
 
 def type_of(call: str, name: str, dtype: np.dtype) -> tuple[str, object]:

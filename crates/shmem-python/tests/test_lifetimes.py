@@ -1,14 +1,18 @@
 """How arrays, interpreters and jobs end: in any order, by signals, exceptions and forks."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+import rushmem
 
 # The time limit of a job in seconds, which only ends one that hangs.
 LIMIT = 240
@@ -342,6 +346,23 @@ def test_a_program_is_named_by_file_module_or_code(tmp_path):
         assert done.stdout == "2 ['-v', 'a b']\n" * 2, done
     done = subprocess.run([sys.executable, "-m", "rushmem"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("usage:")
+
+
+def test_the_launcher_is_that_of_the_library(tmp_path):
+    """Also after `pip install --target`, and if the first `oshrun` is that of another library."""
+    target, other = tmp_path / "target", tmp_path / "other"
+    shutil.copytree(Path(rushmem.__file__).parent, target / "rushmem")
+    for file in (target / "lib/librushmem.so.1", target / "bin/oshrun", other / "bin/oshrun"):
+        file.parent.mkdir(parents=True)
+        file.touch(mode=0o755)
+
+    environment = {**os.environ, "PATH": f"{other}/bin:{os.environ['PATH']}"}
+    environment["PYTHONPATH"] = str(target)
+    environment.pop("OSHRUN", None)
+    program = "import rushmem.library as l; print(l.library_path(), l.launcher_path())"
+    command = [sys.executable, "-B", "-c", program]
+    paths = subprocess.check_output(command, text=True, env=environment, cwd=tmp_path)
+    assert paths.split() == [f"{target}/lib/librushmem.so.1", f"{target}/bin/oshrun"]
 
 
 def test_a_test_that_fails_in_a_pe_fails(tmp_path):

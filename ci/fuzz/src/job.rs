@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use rushmem_bootstrap::launcher::Server;
 use rushmem_bootstrap::proto::{self, Decoder, FromLauncher, FromPe, MAX_FROM_PE};
-use rushmem_bootstrap::server::Server;
 use rushmem_bootstrap::{Exit, NodeMap};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,7 +1,7 @@
 //! The names of the environment variables by which a launcher passes information to a PE.
 //!
-//! `inherited` reads the descriptors of oshrun, `launchers` the variables of other launchers, and
-//! `meeting` those of a job without a launcher.
+//! `launched::inherited` reads the descriptors of oshrun, `membership::route` the variables of other
+//! launchers, and `unlaunched::variables` those of a job without a launcher.
 
 /// Descriptor of an inherited Unix stream socket that is connected to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";
@@ -22,7 +22,7 @@ pub const EXPLAINED: &str = "RUSHMEM_EXPLAINED";
 /// list the PE distinguishes them from variables of the user.
 pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
 
-/// The variables that are valid for one process only. A PE removes them when it opens its session,
+/// The variables that are valid for one process only. A PE removes them when it joins its job,
 /// so that programs that it starts are jobs of their own.
 pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 

@@ -11,7 +11,7 @@ use crate::proto::FrameError;
 use crate::records::MAX_RECORD;
 use crate::refused;
 
-/// Why a session could not be opened or used.
+/// Why a PE could not join its job, or reach its launcher later.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A variable of oshrun does not name the descriptor that it should.
@@ -205,15 +205,15 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// Another process has an address of the place that the user has named for the meeting.
+    /// Another process has one of the addresses that the user has named for the meeting.
     #[error(
-        "PE 0 cannot listen at SHMEM_JOB={place}: {taken}, and has for {:.1} s; name a port that is free at all addresses \
+        "PE 0 cannot listen at SHMEM_JOB={name}: {taken}, and has for {:.1} s; name a port that is free at all addresses \
          of its host, end that process, or raise SHMEM_JOIN_LIMIT if it is of another job with this SHMEM_JOB",
         waited.as_secs_f64()
     )]
     MeetingTaken {
         /// Host and port.
-        place: String,
+        name: String,
         /// The address, and the process that has it.
         taken: String,
         /// The time for which PE 0 has tried.
@@ -264,9 +264,9 @@ pub enum Error {
         "{0} between this process and the one that serves the meeting of its job ({IN_BETWEEN})"
     )]
     Forged(#[from] Forged),
-    /// This process has already opened its session, or has aborted its job without one.
+    /// This process has already joined its job, or has aborted it without that.
     #[error("this process has joined its job already")]
-    AlreadyOpen,
+    AlreadyJoined,
     /// A record is larger than the limit of an exchange.
     #[error(
         "a record of {nbytes} bytes is larger than the {MAX_RECORD} bytes that an exchange carries"

@@ -11,7 +11,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::nodes::NodeMap;
+use crate::node::map::NodeMap;
 use crate::records::{MAX_RECORD, MAX_RECORDS, Records};
 
 /// Version of the protocol, in every frame. It changes whenever a message does: a program that
@@ -86,7 +86,7 @@ pub enum FromPe {
         /// True if this process serves the meeting.
         serves: bool,
     },
-    /// First message of a session: the PE has entered initialization.
+    /// First message to `oshrun`: the PE has entered initialization.
     Hello {
         /// The PE's process. The launcher may have started a wrapper around it.
         pid: u32,

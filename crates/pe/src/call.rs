@@ -120,10 +120,10 @@ impl Call {
             leave(aborter.global_exit(1), 1);
         }
 
-        match aborter.or_else(rushmem_bootstrap::aborter_without_session) {
+        match aborter.or_else(rushmem_bootstrap::aborter_without_joining) {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {
-                let has_peers = rushmem_bootstrap::is_managed() && !process::is_child();
+                let has_peers = rushmem_bootstrap::has_process_manager() && !process::is_child();
                 if !has_peers || warning::claim_by_socket(parent_id(), &message) {
                     print_line(message);
                 }

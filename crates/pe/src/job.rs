@@ -16,7 +16,7 @@ use crate::memory::images::Images;
 use crate::process::{inits, is_child};
 use crate::settings::Settings;
 use core::ffi::c_int;
-use rushmem_bootstrap::{JobSession, NodeMap};
+use rushmem_bootstrap::{Membership, NodeMap};
 use rushmem_collectives::choice::Table;
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_system::lock::lock;
@@ -70,8 +70,8 @@ pub struct Job {
     pub secret: [u8; 32],
     /// True if all PEs reach each other over loopback.
     pub is_on_one_stack: bool,
-    /// The connection of this PE to its launcher.
-    pub session: Mutex<JobSession>,
+    /// The membership of this PE, by which it reaches its launcher.
+    pub membership: Mutex<Membership>,
 }
 
 impl Job {
@@ -85,9 +85,9 @@ impl Job {
         lock(&self.allocator)
     }
 
-    /// Locks the session.
-    pub fn session(&self) -> MutexGuard<'_, JobSession> {
-        lock(&self.session)
+    /// Locks the membership.
+    pub fn membership(&self) -> MutexGuard<'_, Membership> {
+        lock(&self.membership)
     }
 }
 

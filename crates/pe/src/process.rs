@@ -128,7 +128,7 @@ pub fn is_this_process() -> bool {
             .is_some_and(|identity| identity.process_id == std::process::id())
 }
 
-/// Returns the handle that ends the job. `None` before the session is open, and in a child process,
+/// Returns the handle that ends the job. `None` before this PE has joined, and in a child process,
 /// whose errors end only the child.
 pub fn aborter() -> Option<&'static Aborter> {
     if is_child() {

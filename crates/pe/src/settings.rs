@@ -13,7 +13,7 @@
 
 pub mod names;
 
-use rushmem_bootstrap::meeting::{self, MeetingLimits};
+use rushmem_bootstrap::unlaunched::{self, MeetingLimits};
 use rushmem_bootstrap::{Protocol, config, env, time_limit};
 use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
@@ -221,7 +221,7 @@ settings! {
          holds it";
         |value| Some(value.map(str::to_owned)), "a text, or @ and the name of a file";
     /// The time for which the PEs of a job without a launcher wait for each other at the start.
-    join_limit: Duration = meeting::LIMIT_VARIABLE, &[], Some(meeting::LIMIT_DEFAULT);
+    join_limit: Duration = unlaunched::LIMIT_VARIABLE, &[], Some(unlaunched::LIMIT_DEFAULT);
         "how long the PEs of a job without a launcher (SHMEM_JOB, or a unique id) wait for those that have not come";
         |value| time_limit::parse(value?), time_limit::EXPECTED;
     /// The time that another host may be silent before the job ends everywhere.
@@ -396,7 +396,7 @@ fn file_and_line_of(name: &str) -> Option<String> {
 pub fn current(row: &Setting) -> Option<(String, ValueSource)> {
     let by_oshrun = environment(env::SET_BY_OSHRUN).unwrap_or_default();
     let (value, source) = row.now(
-        |name| Some(meeting::without_secret(name, environment(name)?)),
+        |name| Some(unlaunched::without_secret(name, environment(name)?)),
         &by_oshrun,
     )?;
 
@@ -417,7 +417,7 @@ pub fn state(row: &Setting) -> String {
 /// Returns lines for users that name the rank and the number of processes, and the variable that
 /// gives each: one of Rushmem or of a scheduler. A value that no variable gives has no line.
 pub fn place_in_job() -> Vec<String> {
-    let given = meeting::given(&environment);
+    let given = unlaunched::given(&environment);
 
     let mut lines = Vec::new();
     for (what, variable) in [("rank", given.rank), ("number of processes", given.size)] {

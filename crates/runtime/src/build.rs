@@ -2,7 +2,7 @@
 //! read each other's data differently, so no job runs with both.
 
 use crate::start::error::StartError;
-use rushmem_bootstrap::{JobSession, Records};
+use rushmem_bootstrap::{Membership, Records};
 use rushmem_pe::digest::{digest, digest_of_text};
 use rushmem_pe::memory::statics;
 use rushmem_system::host::host_name;
@@ -54,14 +54,14 @@ impl Build {
     /// If they are not of one build.
     pub(crate) fn exchange_with_equal_builds(
         self,
-        session: &mut JobSession,
+        membership: &mut Membership,
         own: &[u8],
     ) -> Result<Records, StartError> {
-        let records = session.exchange(&self.before(own))?;
+        let records = membership.exchange(&self.before(own))?;
         match self.without(records) {
             Ok(records) => Ok(records),
             Err(OtherBuild(None)) => Err(StartError::ChangedRecords),
-            Err(OtherBuild(Some(pe))) => Err(self.describe_both(session, pe)),
+            Err(OtherBuild(Some(pe))) => Err(self.describe_both(membership, pe)),
         }
     }
 
@@ -93,8 +93,8 @@ impl Build {
 
     /// Describes PE 0 and PE `pe`, which have different builds. All PEs exchange a text for it: the
     /// only data that PEs of two builds exchange, so its encoding must not change.
-    fn describe_both(self, session: &mut JobSession, pe: u32) -> StartError {
-        let described = session.exchange(self.described().as_bytes());
+    fn describe_both(self, membership: &mut Membership, pe: u32) -> StartError {
+        let described = membership.exchange(self.described().as_bytes());
         let describe = |pe: u32| match &described {
             Ok(texts) => String::from_utf8_lossy(&texts[pe]).into_owned(),
             // A build that does not describe itself has ended instead.

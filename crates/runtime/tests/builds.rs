@@ -1,7 +1,7 @@
 //! A job whose PEs have different builds of the library ends with a message. PE 1 exchanges what a
 //! PE of another build would.
 
-use rushmem_bootstrap::{JobSession, Joining};
+use rushmem_bootstrap::{JoinOptions, Membership};
 use rushmem_runtime::build::Build;
 use rushmem_runtime::start;
 use testkit::{Job, Outcome};
@@ -16,15 +16,15 @@ fn a_pe() {
         Err(_) => {}
         Ok("0") => start::init(rushmem_runtime::call!("shmem_init"), &[]),
         Ok(_) => {
-            let session = JobSession::open(&Joining::default(), |_, _| ());
-            let mut session = session.expect("oshrun has started it");
-            let records = session.exchange(b"a record of another build");
+            let membership = Membership::join(&JoinOptions::default(), |_, _| ());
+            let mut membership = membership.expect("oshrun has started it");
+            let records = membership.exchange(b"a record of another build");
             records.expect("PE 0 has sent its record");
 
             if std::env::var(ROLE).as_deref() == Ok("describes itself") {
-                let described = session.exchange(b"build 1 in /old/lib on host h2");
+                let described = membership.exchange(b"build 1 in /old/lib on host h2");
                 described.expect("PE 0 has sent its description");
-                session.barrier().expect_err("PE 0 ends the job");
+                membership.barrier().expect_err("PE 0 ends the job");
                 std::thread::sleep(testkit::LIMIT);
             }
             std::process::exit(3);

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rushmem_bootstrap::{Aborter, JobSession, Joining, UnmatchedInits, env};
+use rushmem_bootstrap::{Aborter, JoinOptions, Membership, UnmatchedInits, env};
 use rushmem_explain::status::{
     AwaitedObject, Collective, Members, STATUS_BYTES, Stage, Status, Wait,
 };
@@ -23,7 +23,7 @@ const STATUSES: u64 = 4096;
 /// The state of the steps.
 #[derive(Default)]
 struct Pe {
-    session: Option<JobSession>,
+    membership: Option<Membership>,
     aborter: Option<Aborter>,
     /// A thread that aborts the job.
     aborting: Option<JoinHandle<bool>>,
@@ -47,10 +47,10 @@ impl Pe {
     fn perform(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
-            "init" => match JobSession::open(&Joining::default(), |_, _| ()) {
-                Ok(session) => {
-                    self.aborter = Some(session.aborter());
-                    self.session = Some(session);
+            "init" => match Membership::join(&JoinOptions::default(), |_, _| ()) {
+                Ok(membership) => {
+                    self.aborter = Some(membership.aborter());
+                    self.membership = Some(membership);
                 }
                 Err(error) => {
                     eprintln!("{error}");
@@ -58,38 +58,38 @@ impl Pe {
                 }
             },
             "who" => {
-                let session = self.session();
+                let membership = self.membership();
                 println!(
                     "PE {} of {}, {} of its node",
-                    session.pe(),
-                    session.n_pes(),
-                    session.local_id()
+                    membership.pe(),
+                    membership.n_pes(),
+                    membership.local_id()
                 );
             }
             "exchange" => (0..number(rest)).for_each(|round| self.exchange(round)),
-            "barrier" => self.session().barrier().expect("barrier"),
+            "barrier" => self.membership().barrier().expect("barrier"),
             "finalize" => {
-                self.session().barrier().expect("barrier");
-                self.session().report_finalize().expect("finalized");
+                self.membership().barrier().expect("barrier");
+                self.membership().report_finalize().expect("finalized");
             }
-            "finalized" => self.session().report_finalize().expect("finalized"),
+            "finalized" => self.membership().report_finalize().expect("finalized"),
             "unfinalized" => {
-                self.session().barrier().expect("barrier");
+                self.membership().barrier().expect("barrier");
                 let inits = UnmatchedInits {
                     inits: 1,
                     finalizes: 0,
                 };
-                self.session()
+                self.membership()
                     .report_unfinalized(inits)
                     .expect("unfinalized");
             }
-            "refused" => assert!(self.session().report_refusal(rest), "oshrun is there"),
-            "resume" => self.session().report_resumption().expect("resumed"),
+            "refused" => assert!(self.membership().report_refusal(rest), "oshrun is there"),
+            "resume" => self.membership().report_resumption().expect("resumed"),
             "memory" => self.memory(),
             "waits" => self.waits(number(rest)),
             "statuses" => {
                 let stride = STATUS_BYTES as u64;
-                self.session()
+                self.membership()
                     .report_statuses(stride, STATUSES)
                     .expect("oshrun is there");
             }
@@ -151,8 +151,8 @@ impl Pe {
         }
     }
 
-    fn session(&mut self) -> &mut JobSession {
-        self.session.as_mut().expect("after init")
+    fn membership(&mut self) -> &mut Membership {
+        self.membership.as_mut().expect("after init")
     }
 
     fn aborter(&self) -> &Aborter {
@@ -165,24 +165,26 @@ impl Pe {
                 .repeat(pe as usize + 1)
                 .into_bytes()
         };
-        let session = self.session();
-        let records = session.exchange(&record(session.pe())).expect("exchange");
-        assert_eq!(records, (0..session.n_pes()).map(record).collect());
+        let membership = self.membership();
+        let records = membership
+            .exchange(&record(membership.pe()))
+            .expect("exchange");
+        assert_eq!(records, (0..membership.n_pes()).map(record).collect());
     }
 
     /// Writes a byte to the node's memory, and checks those of all PEs of the node after a barrier.
     fn memory(&mut self) {
-        let session = self.session();
-        let nodes = session.nodes().clone();
-        let pe = session.pe();
-        let local = session.local_id();
-        let memory = File::from(session.take_node_memory().expect("node memory"));
-        assert!(session.take_node_memory().is_none(), "taken once");
+        let membership = self.membership();
+        let nodes = membership.nodes().clone();
+        let pe = membership.pe();
+        let local = membership.local_id();
+        let memory = File::from(membership.take_node_memory().expect("node memory"));
+        assert!(membership.take_node_memory().is_none(), "taken once");
 
         memory
             .write_at(&[pe as u8 + 1], u64::from(local))
             .expect("write");
-        session.barrier().expect("barrier");
+        membership.barrier().expect("barrier");
 
         let members: Vec<u8> = nodes
             .members(nodes.node_of(pe))
@@ -195,14 +197,14 @@ impl Pe {
 
     /// Writes a status as the runtime does: the PE has been in a barrier for some seconds.
     fn waits(&mut self, seconds: u64) {
-        let session = self.session.as_mut().expect("after init");
+        let membership = self.membership.as_mut().expect("after init");
         let now = rushmem_system::clock::nanoseconds_of_host();
         let since = now.saturating_sub(seconds * 1_000_000_000);
 
         let members = Members::Strided {
             start: 0,
             stride: 1,
-            n: session.n_pes(),
+            n: membership.n_pes(),
         };
         let subject = Collective {
             team: "SHMEM_TEAM_WORLD".to_string(),
@@ -238,11 +240,11 @@ impl Pe {
 
         let memory = self
             .memory
-            .get_or_insert_with(|| File::from(session.take_node_memory().expect("node memory")));
+            .get_or_insert_with(|| File::from(membership.take_node_memory().expect("node memory")));
         let words = std::iter::once(0).chain(status_slot::encode(&status));
         let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         bytes.resize(STATUS_BYTES, 0);
-        let offset = STATUSES + STATUS_BYTES as u64 * u64::from(session.local_id());
+        let offset = STATUSES + STATUS_BYTES as u64 * u64::from(membership.local_id());
         memory.write_all_at(&bytes, offset).expect("memory");
     }
 }

@@ -11,7 +11,7 @@ mod stacks;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use rushmem_bootstrap::server::Server;
+use rushmem_bootstrap::launcher::Server;
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState, WaitId};
 use rushmem_explain::status::{Stage, Status};
 use rushmem_explain::{explain, table};

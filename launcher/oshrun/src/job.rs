@@ -1,6 +1,6 @@
 //! The event loop of a job, from its start to the exit status of oshrun.
 //!
-//! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::server` and
+//! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::launcher` and
 //! executes their decisions. It is single-threaded, and handles everything that a PE has sent
 //! before it handles the exit of that PE.
 
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rushmem_bootstrap::server::{Decision, Server, Statuses};
+use rushmem_bootstrap::launcher::{Decision, Server, Statuses};
 use rushmem_bootstrap::{Exit, signal_name};
 use rushmem_explain::snapshot::WaitId;
 use rushmem_system::stderr::print_line;

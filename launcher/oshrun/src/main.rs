@@ -8,7 +8,7 @@
 //! - `output` and `input`: the streams of PEs. `progress`: how far the start has come.
 //! - `ends`: ends all processes of a job, also if oshrun itself is killed.
 //! - `hang_report`: explains which PE of a job that hangs waits for which.
-//! - `job`: applies the rules of `rushmem_bootstrap::server` to events and signals.
+//! - `job`: applies the rules of `rushmem_bootstrap::launcher` to events and signals.
 //!
 //! The executable has three roles: the launcher, a daemon (`daemons::daemon`) and a guard
 //! (`ends::guard`). No role interprets the records that PEs exchange.

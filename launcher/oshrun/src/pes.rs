@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use rushmem_bootstrap::Exit;
+use rushmem_bootstrap::launcher::Statuses;
 use rushmem_bootstrap::proto::Receivers;
-use rushmem_bootstrap::server::Statuses;
 use rushmem_topology::GroupLimit;
 use tokio::sync::mpsc;
 

@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rushmem_bootstrap::launcher::Statuses;
 use rushmem_bootstrap::proto::Receivers;
 use rushmem_bootstrap::refused;
-use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::collect::LocalPe;
 use rushmem_explain::snapshot::WaitId;
 use rustix::process::Signal;

@@ -204,7 +204,7 @@ pub fn open(call: Call, job: &Job) {
 
 /// Ends the job with an error if no detector can observe it.
 fn require_supported(call: Call, job: &Job) {
-    let n_machines = job.session().nodes().n_nodes();
+    let n_machines = job.membership().nodes().n_nodes();
     if n_machines > 1 {
         fail!(
             call,
@@ -241,7 +241,7 @@ fn create_on_first_pe(
         };
         own = created.to_bytes();
     }
-    let records = match job.session().exchange(&own) {
+    let records = match job.membership().exchange(&own) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
     };

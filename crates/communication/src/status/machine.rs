@@ -33,7 +33,7 @@ pub struct Statuses {
 }
 
 /// Records where the statuses are, in the first init. They are read while other threads are in
-/// calls, so the reader must not need the session.
+/// calls, so the reader must not need the membership.
 pub fn set_statuses(links: &Links) {
     let Links { job, area, .. } = links;
     let memory = job.memory;
@@ -44,8 +44,8 @@ pub fn set_statuses(links: &Links) {
         stride: memory.layout().stride() as u64,
     };
 
-    let session = job.session();
-    let machines = session.nodes();
+    let membership = job.membership();
+    let machines = membership.nodes();
     let mut pes = Vec::new();
     for pe in machines.members(machines.node_of(job.me.0)) {
         pes.push(LocalPe {

@@ -104,7 +104,7 @@ pub fn record_refusal(
         )
     };
 
-    if !job.session().report_refusal(&what) && job.me == Pe(0) {
+    if !job.membership().report_refusal(&what) && job.me == Pe(0) {
         warning!("PE 0 was refused {what}");
     }
     // An error says that another thread was faster: only the first failure counts.

@@ -40,7 +40,7 @@ extern "C" fn at_load() {
     let outcome = if let Some((memory, local)) = rushmem_bootstrap::node_memory() {
         BY_OSHRUN.store(true, Ordering::Relaxed);
         own().remap(memory, local)
-    } else if rushmem_bootstrap::is_managed() {
+    } else if rushmem_bootstrap::has_process_manager() {
         own().remap_alone()
     } else {
         return;

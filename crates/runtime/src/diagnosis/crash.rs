@@ -75,7 +75,7 @@ static CRASH: AtomicPtr<Crash> = AtomicPtr::new(null_mut());
 
 /// Installs the handler in a process that a launcher has started, before `main` runs.
 pub fn install_at_load() {
-    if rushmem_bootstrap::node_memory().is_some() || rushmem_bootstrap::is_managed() {
+    if rushmem_bootstrap::node_memory().is_some() || rushmem_bootstrap::has_process_manager() {
         install();
     }
 }

@@ -24,11 +24,11 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Starts the watchdog, if it is wanted and this PE is the first of its machine.
 pub(crate) fn start(job: &'static Job) {
-    let session = job.session();
-    let Some(limit) = job.settings.watchdog.filter(|_| session.local_id() == 0) else {
+    let membership = job.membership();
+    let Some(limit) = job.settings.watchdog.filter(|_| membership.local_id() == 0) else {
         return;
     };
-    let machines = session.nodes().clone();
+    let machines = membership.nodes().clone();
     // The handle is dropped, since nothing joins the thread. Without a thread there is no watchdog,
     // but the job can run.
     let _ = spawn_service("rushmem-watchdog", move || run(&machines, limit));
@@ -69,7 +69,7 @@ pub fn explain_on_request(
     let Some(job) = job::known() else {
         return Ok(());
     };
-    let n_pes = job.session().nodes().n_pes();
+    let n_pes = job.membership().nodes().n_pes();
 
     spawn_service("rushmem-explain", move || {
         while wait_for_request() {

@@ -48,7 +48,7 @@ pub fn finalize(call: Call) {
 fn end_init_and_report(pe: &OwnPe, call: Call) {
     process::decrement_inits();
     status::enter(pe.links, Stage::Finalized);
-    if let Err(error) = pe.job().session().report_finalize() {
+    if let Err(error) = pe.job().membership().report_finalize() {
         fail!(call, "{error}");
     }
 }
@@ -112,7 +112,7 @@ fn close_network(links: &'static Links, call: Call) {
     links.endpoints.complete(call);
 
     let waits = status::show(links, nanoseconds(), None, call, AwaitedObject::Exit);
-    if let Err(error) = links.job.session().barrier() {
+    if let Err(error) = links.job.membership().barrier() {
         fail!(call, "{error}");
     }
     drop(waits);

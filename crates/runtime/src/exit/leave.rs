@@ -71,10 +71,10 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     }
 
     if process::inits() == 0 {
-        // If another thread holds the session, it is in a call of the library, which this exit
+        // If another thread holds the membership, it is in a call of the library, which this exit
         // interrupts. The exit is then not reported as a regular one.
-        if let Ok(mut session) = job.session.try_lock() {
-            session.leave();
+        if let Ok(mut membership) = job.membership.try_lock() {
+            membership.leave();
         }
         return;
     }
@@ -119,7 +119,7 @@ fn await_all_exits(links: &'static Links) -> bool {
             links.endpoints.complete(call!("exit"));
         }
         // This fails after the limit, when there is no receiver.
-        let _ = sender.send(links.job.session().barrier().is_ok());
+        let _ = sender.send(links.job.membership().barrier().is_ok());
     });
     started.is_ok() && receiver.recv_timeout(LIMIT) == Ok(true)
 }
@@ -143,5 +143,5 @@ fn end_unfinalized(links: &Links) {
     }
 
     // This fails if the launcher is gone, which needs no report then.
-    let _ = job.session().report_unfinalized(inits);
+    let _ = job.membership().report_unfinalized(inits);
 }

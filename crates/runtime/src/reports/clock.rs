@@ -37,7 +37,7 @@ const MAX_ASKERS: usize = MIN_RECEIVE_BUFFER / ASKER_BYTES;
 /// most half of its duration.
 pub(super) fn clock_offset(pe: &'static OwnPe, call: Call) -> i64 {
     let job = pe.job();
-    let machines = job.session().nodes().clone();
+    let machines = job.membership().nodes().clone();
     if machines.n_nodes() == 1 {
         return 0;
     }

@@ -5,7 +5,7 @@
 use super::error::StartError;
 use super::user_settings::apply_files;
 use core::ffi::c_int;
-use rushmem_bootstrap::meeting::{Attendance, UniqueId, make_unique_id};
+use rushmem_bootstrap::unlaunched::{MeetingRoute, UniqueId, make_unique_id};
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job;
@@ -59,8 +59,8 @@ impl ById {
         }
     }
 
-    pub(super) fn attendance(&self) -> Attendance {
-        self.id.attendance(self.pe, self.n_pes)
+    pub(super) fn route(&self) -> MeetingRoute {
+        self.id.route(self.pe, self.n_pes)
     }
 
     /// Records the arguments for [`require_same`](ById::require_same).

@@ -70,7 +70,7 @@ fn connect_by_network(
 ) -> Result<(), StartError> {
     let job = &links.job;
     let own = own_findings(&job.settings, providers);
-    let findings = exchange_values(&mut job.session(), &own)?;
+    let findings = exchange_values(&mut job.membership(), &own)?;
     let mut negotiation = Negotiation::new(providers, findings.iter().cloned().collect())?;
     let connected = negotiate(call, links, &mut negotiation)?;
     negotiation.chosen();

@@ -10,7 +10,7 @@ use super::error::StartError;
 use super::identify::{Identified, Place};
 use super::record::{OwnValues, StartupRecord};
 use core::ffi::c_int;
-use rushmem_bootstrap::{JobSession, Records};
+use rushmem_bootstrap::{Membership, Records};
 use rushmem_heap::huge_pages::PageSize;
 use rushmem_heap::{Layout, Reservation, ReservedAt, ReservedPages};
 use rushmem_pe::constants::SHMEM_THREAD_MULTIPLE;
@@ -62,7 +62,7 @@ impl Identified {
         let own = own.record(&self.place, &self.settings, self.thread_level);
         let records = self
             .build
-            .exchange_with_equal_builds(&mut self.session, &encode(&own))?;
+            .exchange_with_equal_builds(&mut self.membership, &encode(&own))?;
         let records = decoded(records)?;
 
         if !have_one_plan(&records) {
@@ -108,7 +108,7 @@ impl Identified {
             }
         }
 
-        let has_opened = self.session.exchange(&[u8::from(pages.is_some())])?;
+        let has_opened = self.membership.exchange(&[u8::from(pages.is_some())])?;
         Ok(pages.filter(|_| machine_has_opened(&self.place, &has_opened)))
     }
 }
@@ -146,10 +146,10 @@ impl MemoryPlan {
 
 /// Sends a value to all PEs, and returns the values of all.
 pub(super) fn exchange_values<T: Serialize + DeserializeOwned>(
-    session: &mut JobSession,
+    membership: &mut Membership,
     own: &T,
 ) -> Result<Records<T>, StartError> {
-    decoded(session.exchange(&encode(own))?)
+    decoded(membership.exchange(&encode(own))?)
 }
 
 /// Decodes what all PEs have sent.

@@ -8,7 +8,7 @@ use super::{child, user_settings};
 use crate::build::Build;
 use crate::exit::leave;
 use core::ffi::c_int;
-use rushmem_bootstrap::{self as bootstrap, JobSession, Joining, NodeMap, Protocol};
+use rushmem_bootstrap::{self as bootstrap, JoinOptions, Membership, NodeMap, Protocol};
 use rushmem_collectives::choice::Table;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::memory::statics;
@@ -27,7 +27,7 @@ const MAX_FILE: u64 = 1 << 20;
 pub(super) struct Identified {
     /// Never dropped: if a later step is refused, the other PEs must not see a closed connection
     /// and report the end of this PE before it has said why.
-    pub(super) session: ManuallyDrop<JobSession>,
+    pub(super) membership: ManuallyDrop<Membership>,
     pub(super) build: Build,
     pub(super) settings: Settings,
     pub(super) thread_level: c_int,
@@ -60,29 +60,29 @@ pub(super) fn identify(
     }
     rushmem_system::log::debug!("start: gets its number from the launcher");
 
-    let opened = open_session(settings.as_ref().ok(), by_id);
+    let joined = join_job(settings.as_ref().ok(), by_id);
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.map_err(StartError::Invalid)?;
-    let session = ManuallyDrop::new(opened?);
-    check_launch(&session, by_id)?;
+    let membership = ManuallyDrop::new(joined?);
+    check_launch(&membership, by_id)?;
 
     child::recognize_from_now_on()?;
-    if session.is_launched() {
+    if membership.is_launched() {
         process::buffer_by_line();
         leave::register_exit_handler();
     }
 
-    if session.pe() == 0 {
+    if membership.pe() == 0 {
         for mistake in mistakes {
             warning!("{mistake}");
         }
-        user_settings::print_warnings_and_info(&settings, providers, session.is_launched());
+        user_settings::print_warnings_and_info(&settings, providers, membership.is_launched());
     }
     Ok(Identified {
         build: Build::of(providers),
         algorithms: algorithm_table(&settings).map_err(StartError::Invalid)?,
-        place: Place::new(Pe(session.pe()), session.nodes().clone(), &settings)?,
-        session,
+        place: Place::new(Pe(membership.pe()), membership.nodes().clone(), &settings)?,
+        membership,
         settings,
         thread_level,
     })
@@ -90,30 +90,30 @@ pub(super) fn identify(
 
 /// Gets the number of this PE. Without `settings`, which are then invalid, uses the defaults: only
 /// a PE that has joined can report the error as one of its job.
-fn open_session(
+fn join_job(
     settings: Option<&Settings>,
     by_id: Option<&ById>,
-) -> Result<JobSession, bootstrap::Error> {
-    let joining = Joining {
+) -> Result<Membership, bootstrap::Error> {
+    let options = JoinOptions {
         protocol: settings.map_or(Protocol::Any, |settings| settings.bootstrap),
         opens_libraries: !statics::own().of_static_program(),
         file: statics::remapped().and_then(|remapped| remapped.file()),
-        meeting: by_id.map(ById::attendance),
+        meeting: by_id.map(ById::route),
         limits: settings.map(Settings::meeting_limits).unwrap_or_default(),
     };
-    JobSession::open(&joining, |pe, aborter| {
+    Membership::join(&options, |pe, aborter| {
         process::set_identity(Pe(pe), aborter);
     })
 }
 
 /// Returns an error if `oshrun` has started this process but the library cannot see that, or if the
 /// unique id disagrees with the launcher.
-fn check_launch(session: &JobSession, by_id: Option<&ById>) -> Result<(), StartError> {
-    if !session.is_launched() && statics::have_node_memory() {
+fn check_launch(membership: &Membership, by_id: Option<&ById>) -> Result<(), StartError> {
+    if !membership.is_launched() && statics::have_node_memory() {
         return Err(StartError::NoVariables);
     }
     match by_id {
-        Some(by_id) => by_id.check_and_record(session.pe(), session.n_pes()),
+        Some(by_id) => by_id.check_and_record(membership.pe(), membership.n_pes()),
         None => Ok(()),
     }
 }

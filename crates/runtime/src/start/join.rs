@@ -80,7 +80,7 @@ impl Published {
             is_on_one_stack: self.agreement.is_on_one_stack,
             settings: self.identified.settings,
             algorithms: CurrentTable::new(Box::leak(Box::new(algorithms))),
-            session: Mutex::new(ManuallyDrop::into_inner(self.identified.session)),
+            membership: Mutex::new(ManuallyDrop::into_inner(self.identified.membership)),
         };
 
         let internal = images_of(Segment::Internal, heap_deltas);
@@ -109,7 +109,7 @@ impl Joined {
     /// If the launcher is lost.
     pub(super) fn again(pe: &'static OwnPe) -> Result<Joined, StartError> {
         status::enter(pe.links, Stage::Starting);
-        pe.job().session().report_resumption()?;
+        pe.job().membership().report_resumption()?;
         Ok(Joined { pe })
     }
 }
@@ -121,7 +121,7 @@ fn report_statuses(Links { job, area, .. }: &Links) -> Result<(), StartError> {
     let in_slice = memory.internal().addr() - memory.heap().addr();
     let offset = in_slice + area.areas().status();
     let stride = memory.layout().stride() as u64;
-    job.session().report_statuses(stride, offset as u64)?;
+    job.membership().report_statuses(stride, offset as u64)?;
     Ok(())
 }
 

@@ -56,14 +56,14 @@ impl Compatible {
 
     fn map_machine(&mut self) -> Result<NodeMemory, StartError> {
         let Identified {
-            session,
+            membership,
             place,
             settings,
             ..
         } = &mut self.identified;
 
         // There is no file under `oshrun`, where the static data are in the memory of the node.
-        let mut files = session.take_node_files().into_iter();
+        let mut files = membership.take_node_files().into_iter();
         let mut peers = Vec::new();
         for peer in place.on_machine() {
             let file = files.next().flatten();
@@ -73,7 +73,7 @@ impl Compatible {
 
         let mapped = match self.plan.layout {
             Some(layout) => NodeMemory::map(NodeMapping {
-                memory: session.take_node_memory(),
+                memory: membership.take_node_memory(),
                 layout,
                 n_local: place.n_local,
                 local: place.local,

@@ -3,7 +3,7 @@
 //! mistakes in variables and files of settings, in how the job was launched, and in the use of MPI.
 
 use crate::build::Build;
-use rushmem_bootstrap::meeting::forgotten_job_hint;
+use rushmem_bootstrap::unlaunched::forgotten_job_hint;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_pe::memory::statics;

@@ -17,7 +17,7 @@ use crate::own_pe::{Caller, OwnPe};
 use lateness::Lateness;
 use network::Meeting;
 use parts::Parts;
-use rushmem_bootstrap::{JobSession, NodeMap};
+use rushmem_bootstrap::{Membership, NodeMap};
 use rushmem_collectives::choice::Table;
 use rushmem_communication::access::endpoints::Endpoints;
 use rushmem_communication::links::Links;
@@ -478,7 +478,7 @@ fn new_pe(me: u32, shape: &Shape, memory: &NodeMemory, parts: &mut Parts) -> &'s
         algorithms: CurrentTable::new(parts.keep(Box::new(table))),
         secret: [0; 32],
         is_on_one_stack: true,
-        session: Mutex::new(JobSession::alone()),
+        membership: Mutex::new(Membership::alone()),
     };
 
     let endpoints = parts.keep(Endpoints::boxed());

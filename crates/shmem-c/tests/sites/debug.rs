@@ -43,7 +43,7 @@ fn reports(transport: &str, provider: &[&[&str]]) {
         &outcome,
         &[
             &[
-                "DEBUG bootstrap::session: joins by oshrun's protocol",
+                "DEBUG bootstrap::membership: joins by oshrun's protocol",
                 "pe=2",
                 "n_pes=3",
             ],

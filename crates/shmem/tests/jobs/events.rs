@@ -102,7 +102,7 @@ shmem::test!(a_program_that_wants_events_gets_them, pes = 2, || {
 
     let text = written.text();
     for part in [
-        "rushmem_bootstrap::session",
+        "rushmem_bootstrap::membership",
         "a new team: the team of 2 PEs from split 1",
         "broadcast of the team: ",
         "rushmem_runtime::exit::finalize",
@@ -122,7 +122,7 @@ fn events_are_printed_beside_the_subscriber_of_the_program() {
         for pe in ["pe=0", "pe=1"] {
             let joins = printed
                 .lines()
-                .filter(|line| line.contains("bootstrap::session: joins") && line.contains(pe));
+                .filter(|line| line.contains("bootstrap::membership: joins") && line.contains(pe));
             assert_eq!(joins.count(), 1, "{printed}");
         }
     }

@@ -13,8 +13,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rushmem_bootstrap::Exit;
+use rushmem_bootstrap::launcher::Statuses;
 use rushmem_bootstrap::proto::{self, Receivers};
-use rushmem_bootstrap::server::Statuses;
 use rushmem_explain::snapshot::WaitId;
 use rushmem_system::stderr::print_line;
 use serde::{Deserialize, Serialize};

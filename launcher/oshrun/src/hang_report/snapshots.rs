@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rushmem_bootstrap::server::Statuses;
+use rushmem_bootstrap::launcher::Statuses;
 use rushmem_explain::collect::{Collector, LocalPe, PAUSE, SharedMemory};
 use rushmem_explain::process;
 use rushmem_explain::snapshot::{PeSnapshot, ProcessState, WaitId};

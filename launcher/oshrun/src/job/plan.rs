@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use rushmem_bootstrap::NodeMap;
-use rushmem_bootstrap::meeting::without_secret;
+use rushmem_bootstrap::unlaunched::without_secret;
 
 use crate::daemons::agent::{DaemonCommand, quoted};
 use crate::daemons::connection::{HostPes, JobSpec};

@@ -72,7 +72,7 @@ pub(super) fn exchange_parts(
     let host = Arc::new(ProcessHost::new(job.me, job.settings.host_limit));
 
     // `oshrun` learns which transport is opened, whose libraries may crash.
-    job.session().report_opening(Some(&route.to_string()));
+    job.membership().report_opening(Some(&route.to_string()));
     let mut own: Vec<Offer> = Vec::new();
     for executor in executors {
         let open = arguments(job, &route, executor.amos, &host);
@@ -81,9 +81,9 @@ pub(super) fn exchange_parts(
             Err(error) => Err(refused(&error)),
         });
     }
-    job.session().report_opening(None);
+    job.membership().report_opening(None);
 
-    let of_all = exchange_values(&mut job.session(), &own)?;
+    let of_all = exchange_values(&mut job.membership(), &own)?;
     Ok(of_all.iter().cloned().collect())
 }
 
@@ -94,7 +94,7 @@ fn exchange_results<T>(job: &Job, own: Result<T, String>) -> Result<T, Ended> {
         Ok(_) => Ok(()),
         Err(why) => Err(why.clone()),
     };
-    let of_all = exchange_values(&mut job.session(), &own_step)?;
+    let of_all = exchange_values(&mut job.membership(), &own_step)?;
     if let Err(why) = result_of_all(&of_all) {
         return Err(Ended::Failed(why));
     }
@@ -128,11 +128,11 @@ pub(super) fn attempt(
 
     let opens_libraries = route.provider.opens_libraries;
     if opens_libraries {
-        job.session().report_opening(Some(&route.to_string()));
+        job.membership().report_opening(Some(&route.to_string()));
     }
     let prepared = prepare(job, route.provider, &open).map_err(|error| error.to_string());
     if opens_libraries {
-        job.session().report_opening(None);
+        job.membership().report_opening(None);
     }
     let OpenTransport {
         mut transport,
@@ -162,7 +162,7 @@ pub(super) fn attempt(
 /// Has the first PE of each machine publish the announcements of all PEs in the machine's memory.
 /// All PEs have opened the transport.
 fn publish_announced(job: &Job, own: &Announced) -> Result<(), StartError> {
-    let of_all = job.session().exchange_to_first(&encode(own))?;
+    let of_all = job.membership().exchange_to_first(&encode(own))?;
     let Some(records) = of_all else {
         return Ok(());
     };
@@ -292,7 +292,7 @@ fn run_probe(
 fn probe_limit(job: &Job) -> Duration {
     let mut limit = 3 * job.settings.host_limit;
     if job.is_oversubscribed {
-        let machines = job.session().nodes().clone();
+        let machines = job.membership().nodes().clone();
         let n_local = machines.size(machines.node_of(job.me.0));
         limit += Duration::from_secs(n_local.into());
     }

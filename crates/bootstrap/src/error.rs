@@ -5,11 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use rushmem_connect::sealed::Forged;
+use rushmem_system::refused_calls;
 
 use crate::env;
 use crate::proto::FrameError;
 use crate::records::MAX_RECORD;
-use crate::refused;
 
 /// Why a PE could not join its job, or reach its launcher later.
 #[derive(Debug, thiserror::Error)]
@@ -308,7 +308,7 @@ fn after_local_failure(cause: &io::Error) -> String {
     match cause.kind() {
         _ if is_short_of_descriptors(cause) => DESCRIPTORS.to_owned(),
         io::ErrorKind::AddrInUse => ": another process has the same number".to_owned(),
-        io::ErrorKind::PermissionDenied => format!(": {}", refused::remedy("the call")),
+        io::ErrorKind::PermissionDenied => format!(": {}", refused_calls::remedy("the call")),
         _ => String::new(),
     }
 }

@@ -27,7 +27,6 @@ mod node;
 mod process_manager;
 pub mod proto;
 mod records;
-pub mod refused;
 pub mod time_limit;
 mod unix_socket;
 pub mod unlaunched;

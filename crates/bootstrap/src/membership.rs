@@ -28,18 +28,13 @@ use rushmem_system::stderr::print_line;
 
 /// The membership of this PE in its job.
 #[derive(Debug)]
-pub struct Membership {
-    pe: u32,
-    nodes: NodeMap,
-    memory: Option<OwnedFd>,
-    kind: MembershipKind,
-}
+pub struct Membership(MembershipKind);
 
-/// What has started the job, and the connection to it.
+/// What has started the job, and how this PE reaches it.
 #[derive(Debug)]
 enum MembershipKind {
     /// No launcher: a job of one PE.
-    Alone,
+    Alone(NodeMap),
     /// `oshrun`.
     Oshrun(OshrunMembership),
     /// A process manager, or the meeting of the job.
@@ -104,15 +99,16 @@ impl Membership {
 
         // The variables of oshrun count first: it may itself run inside a job of another launcher.
         if let Some(Inherited { socket, memory }) = Inherited::take()? {
-            let membership = Membership::of_oshrun(OshrunMembership::join(socket)?, Some(memory));
-            identified(membership.pe, membership.aborter());
+            let oshrun = OshrunMembership::join(socket, memory)?;
+            let membership = Membership(MembershipKind::Oshrun(oshrun));
+            identified(membership.pe(), membership.aborter());
             membership.log_joined("oshrun's protocol");
             return Ok(membership);
         }
 
         let Some(manager) = find_manager(options)? else {
             let membership = Membership::alone();
-            identified(membership.pe, membership.aborter());
+            identified(membership.pe(), membership.aborter());
             membership.log_joined("no launcher: it is a job of one PE");
             return Ok(membership);
         };
@@ -122,66 +118,50 @@ impl Membership {
         let n_pes = manager.n_pes();
         rushmem_system::log::debug!(n_pes, "the process manager answers");
 
-        let membership = Membership::of_manager(ManagerMembership::join(manager, options.file)?);
-        rushmem_system::log::debug!(
-            n_nodes = membership.nodes.n_nodes(),
-            "the PEs of the node have met"
-        );
-        Ok(membership)
+        let manager = ManagerMembership::join(manager, options.file)?;
+        let n_nodes = manager.nodes().n_nodes();
+        rushmem_system::log::debug!(n_nodes, "the PEs of the node have met");
+        Ok(Membership(MembershipKind::Manager(manager)))
     }
 
     fn log_joined(&self, protocol: &str) {
         let n_pes = self.n_pes();
-        let n_nodes = self.nodes.n_nodes();
+        let n_nodes = self.nodes().n_nodes();
         rushmem_system::log::debug!(n_pes, n_nodes, "joins by {protocol}");
     }
 
     /// Returns the membership in a job of one PE, which no launcher has started.
     pub fn alone() -> Membership {
-        Membership {
-            pe: 0,
-            nodes: NodeMap::one_node(1).expect("one PE is a job"),
-            memory: None,
-            kind: MembershipKind::Alone,
-        }
-    }
-
-    fn of_oshrun(oshrun: OshrunMembership, memory: Option<OwnedFd>) -> Membership {
-        Membership {
-            pe: oshrun.pe(),
-            nodes: oshrun.nodes().clone(),
-            memory,
-            kind: MembershipKind::Oshrun(oshrun),
-        }
-    }
-
-    fn of_manager(mut manager: ManagerMembership) -> Membership {
-        Membership {
-            pe: manager.pe(),
-            nodes: manager.nodes().clone(),
-            memory: manager.take_memory(),
-            kind: MembershipKind::Manager(manager),
-        }
+        let nodes = NodeMap::one_node(1).expect("one PE is a job");
+        Membership(MembershipKind::Alone(nodes))
     }
 
     /// Returns the number of this PE in the job.
     pub fn pe(&self) -> u32 {
-        self.pe
+        match &self.0 {
+            MembershipKind::Alone(_) => 0,
+            MembershipKind::Oshrun(oshrun) => oshrun.pe(),
+            MembershipKind::Manager(manager) => manager.pe(),
+        }
     }
 
     /// Returns the number of PEs in the job.
     pub fn n_pes(&self) -> u32 {
-        self.nodes.n_pes()
+        self.nodes().n_pes()
     }
 
     /// Returns the index of this PE among those of its node.
     pub fn local_id(&self) -> u32 {
-        self.nodes.local_index(self.pe)
+        self.nodes().local_index(self.pe())
     }
 
     /// Returns the nodes of the job and their PEs.
     pub fn nodes(&self) -> &NodeMap {
-        &self.nodes
+        match &self.0 {
+            MembershipKind::Alone(nodes) => nodes,
+            MembershipKind::Oshrun(oshrun) => oshrun.nodes(),
+            MembershipKind::Manager(manager) => manager.nodes(),
+        }
     }
 
     /// Sends `record` to every PE and waits for the records of all PEs, including this one.
@@ -214,8 +194,8 @@ impl Membership {
         }
         rushmem_system::log::debug!(nbytes = record.len(), ?to, "exchanges records with all PEs");
 
-        match &mut self.kind {
-            MembershipKind::Alone => Ok(Some(std::iter::once(record.to_vec()).collect())),
+        match &mut self.0 {
+            MembershipKind::Alone(_) => Ok(Some(std::iter::once(record.to_vec()).collect())),
             MembershipKind::Oshrun(oshrun) => oshrun.exchange(to, record),
             MembershipKind::Manager(manager) => manager.exchange(to, record),
         }
@@ -226,7 +206,7 @@ impl Membership {
     /// # Errors
     /// If the connection to the launcher is lost.
     pub fn barrier(&mut self) -> Result<(), Error> {
-        match &mut self.kind {
+        match &mut self.0 {
             MembershipKind::Manager(manager) => manager.barrier(),
             _ => self.exchange(&[]).map(drop),
         }
@@ -237,14 +217,18 @@ impl Membership {
     /// one PE without a launcher, and for a PE that is alone on its node under a process manager or
     /// in a meeting.
     pub fn take_node_memory(&mut self) -> Option<OwnedFd> {
-        self.memory.take()
+        match &mut self.0 {
+            MembershipKind::Alone(_) => None,
+            MembershipKind::Oshrun(oshrun) => oshrun.take_memory(),
+            MembershipKind::Manager(manager) => manager.take_memory(),
+        }
     }
 
     /// Takes the files that the PEs of this node have passed to [`Membership::open`], in the order
     /// of the PEs; `None` for a PE without one. The list is empty at the second call, under
     /// `oshrun`, and in a job of one PE without a launcher.
     pub fn take_node_files(&mut self) -> Vec<Option<OwnedFd>> {
-        match &mut self.kind {
+        match &mut self.0 {
             MembershipKind::Manager(manager) => manager.take_files(),
             _ => Vec::new(),
         }
@@ -256,8 +240,8 @@ impl Membership {
     /// # Errors
     /// If the connection to `oshrun` is lost, or the meeting is silent.
     pub fn report_finalize(&self) -> Result<(), Error> {
-        match &self.kind {
-            MembershipKind::Alone => {}
+        match &self.0 {
+            MembershipKind::Alone(_) => {}
             MembershipKind::Oshrun(oshrun) => oshrun.send(&FromPe::Finalized)?,
             MembershipKind::Manager(manager) => manager.report_finalize()?,
         }
@@ -270,8 +254,8 @@ impl Membership {
     /// # Errors
     /// If the connection to `oshrun` is lost.
     pub fn report_resumption(&mut self) -> Result<(), Error> {
-        match &self.kind {
-            MembershipKind::Alone => {}
+        match &self.0 {
+            MembershipKind::Alone(_) => {}
             MembershipKind::Oshrun(oshrun) => oshrun.send(&FromPe::Resumed)?,
             MembershipKind::Manager(manager) => manager.report_resumption(),
         }
@@ -285,8 +269,8 @@ impl Membership {
     /// # Errors
     /// Those of [`Membership::report_finalize`].
     pub fn report_unfinalized(&mut self, inits: UnmatchedInits) -> Result<(), Error> {
-        match &mut self.kind {
-            MembershipKind::Alone => {}
+        match &mut self.0 {
+            MembershipKind::Alone(_) => {}
             MembershipKind::Oshrun(oshrun) => oshrun.send(&FromPe::Unfinalized(inits))?,
             MembershipKind::Manager(manager) => {
                 manager.report_finalize()?;
@@ -302,8 +286,8 @@ impl Membership {
     /// # Errors
     /// If the connection to `oshrun` is lost.
     pub fn report_statuses(&self, stride: u64, offset: u64) -> Result<(), Error> {
-        match &self.kind {
-            MembershipKind::Oshrun(oshrun) if self.pe == 0 => {
+        match &self.0 {
+            MembershipKind::Oshrun(oshrun) if self.pe() == 0 => {
                 oshrun.send(&FromPe::Statuses { stride, offset })
             }
             _ => Ok(()),
@@ -313,7 +297,7 @@ impl Membership {
     /// Reports to `oshrun` that an allocation of this PE has failed, so that the message can name
     /// it if the PE fails later. Returns false if `oshrun` has not started the job or is gone.
     pub fn report_refusal(&self, what: &str) -> bool {
-        let MembershipKind::Oshrun(oshrun) = &self.kind else {
+        let MembershipKind::Oshrun(oshrun) = &self.0 else {
             return false;
         };
         oshrun.send(&FromPe::Refused { what: cut(what) }).is_ok()
@@ -322,7 +306,7 @@ impl Membership {
     /// Reports to `oshrun` that this PE opens the transport `what`, whose libraries may crash, or
     /// with `None` that this is over.
     pub fn report_opening(&self, what: Option<&str>) {
-        if let MembershipKind::Oshrun(oshrun) = &self.kind {
+        if let MembershipKind::Oshrun(oshrun) = &self.0 {
             // If the connection is lost, the next exchange fails.
             let _ = oshrun.send(&FromPe::Opening {
                 what: cut(what.unwrap_or_default()),
@@ -332,14 +316,14 @@ impl Membership {
 
     /// Returns true unless this is a job of one PE without a launcher.
     pub fn is_launched(&self) -> bool {
-        !matches!(self.kind, MembershipKind::Alone)
+        !matches!(self.0, MembershipKind::Alone(_))
     }
 
     /// Reports to a process manager that this process is about to exit, after its last finalize.
     /// Managers treat any other exit as a failure. Finalize cannot report it, since a process that
     /// has left cannot join again.
     pub fn leave(&mut self) {
-        if let MembershipKind::Manager(manager) = &mut self.kind {
+        if let MembershipKind::Manager(manager) = &mut self.0 {
             manager.leave();
         }
     }
@@ -347,8 +331,8 @@ impl Membership {
     /// Returns a handle that ends the job. Any thread may use it at any time, also while another
     /// thread waits in [`Membership::exchange`], and after the membership has been dropped.
     pub fn aborter(&self) -> Aborter {
-        let launcher = match &self.kind {
-            MembershipKind::Alone => Launcher::None,
+        let launcher = match &self.0 {
+            MembershipKind::Alone(_) => Launcher::None,
             MembershipKind::Oshrun(oshrun) => Launcher::Oshrun(oshrun.sender().clone()),
             MembershipKind::Manager(manager) => Launcher::Manager(manager.ender()),
         };

@@ -8,6 +8,7 @@
 //! - [`host`], [`clock`], [`devices`]: the name of this host, its clock and its network devices.
 //!   [`descriptors`], [`limits`], [`maps`]: the file descriptors, the limits and the mappings of this
 //!   process.
+//! - [`refused_calls`]: the system calls that a filter refuses to this process.
 //! - [`thread_sanitizer`]: the tool that may watch the threads of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.
 //! - [`codec`]: the encoding of what processes exchange.
@@ -32,6 +33,7 @@ pub mod limits;
 pub mod lock;
 pub mod log;
 pub mod maps;
+pub mod refused_calls;
 pub mod setting;
 pub mod signals;
 pub mod stderr;

@@ -5,7 +5,7 @@ use std::process::exit;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rushmem_bootstrap::refused;
+use rushmem_system::refused_calls;
 use rushmem_system::stderr::print_line;
 
 /// Time limit for the start of processes, to which one second is added for each PE. It leaves time
@@ -54,9 +54,9 @@ pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let remedy = match error.raw_os_error() {
-        // `refused::remedy` tries the calls that a filter may refuse. It cannot try `clone3`, which
-        // starts a thread, so it is told to name that if it finds no other.
-        Some(libc::EPERM) => return format!("{text} ({})", refused::remedy("clone3")),
+        // `refused_calls::remedy` tries the calls that a filter may refuse. It cannot try `clone3`,
+        // which starts a thread, so it is told to name that if it finds no other.
+        Some(libc::EPERM) => return format!("{text} ({})", refused_calls::remedy("clone3")),
         Some(libc::EMFILE) => " (raise ulimit -n)",
         Some(libc::ENFILE) => " (raise the sysctl fs.file-max)",
         Some(libc::EAGAIN) => {

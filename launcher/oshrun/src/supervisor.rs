@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rushmem_bootstrap::launcher::Statuses;
 use rushmem_bootstrap::proto::Receivers;
-use rushmem_bootstrap::refused;
 use rushmem_explain::collect::LocalPe;
 use rushmem_explain::snapshot::WaitId;
+use rushmem_system::refused_calls;
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::mpsc;
@@ -354,7 +354,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, StartFailure> {
     // The runtime makes a pair of sockets for signals, and panics if it cannot.
     UnixStream::pair().map_err(|error| cannot("make a pair of sockets", &error))?;
     // The standard library would wait for the end of the first process that it starts.
-    refused::try_to_receive().map_err(|error| cannot("start processes", &error))?;
+    refused_calls::try_to_receive().map_err(|error| cannot("start processes", &error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

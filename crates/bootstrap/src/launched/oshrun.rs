@@ -1,6 +1,7 @@
 //! The membership of a PE in a job that `oshrun` has started: the PE's side of the
 //! [protocol](crate::proto).
 
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -16,13 +17,16 @@ pub(crate) struct OshrunMembership {
     connection: Connection,
     pe: u32,
     nodes: NodeMap,
+    /// The shared memory of the node, until it is taken.
+    memory: Option<OwnedFd>,
     /// Number of the next exchange.
     round: u32,
 }
 
 impl OshrunMembership {
     /// Joins the job: reports this process to `oshrun`, which answers with the number of the PE.
-    pub(crate) fn join(socket: UnixStream) -> Result<OshrunMembership, Error> {
+    /// `memory` is that of the node.
+    pub(crate) fn join(socket: UnixStream, memory: OwnedFd) -> Result<OshrunMembership, Error> {
         let mut connection = Connection::new(socket);
         connection.send(&hello())?;
 
@@ -31,6 +35,7 @@ impl OshrunMembership {
                 connection,
                 pe,
                 nodes,
+                memory: Some(memory),
                 round: 0,
             }),
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
@@ -45,6 +50,10 @@ impl OshrunMembership {
 
     pub(crate) fn nodes(&self) -> &NodeMap {
         &self.nodes
+    }
+
+    pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
+        self.memory.take()
     }
 
     /// Returns the sending half, which any thread may use.

@@ -1,5 +1,6 @@
 //! Memberships against a real server, over socket pairs inside one process.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Barrier, mpsc};
@@ -20,8 +21,8 @@ fn job(n_pes: u32, body: impl Fn(Membership) + Sync) -> Option<Decision> {
         for peer in peers {
             let body = &body;
             scope.spawn(move || {
-                let oshrun = OshrunMembership::join(peer).expect("welcome");
-                body(Membership::of_oshrun(oshrun, None));
+                let oshrun = OshrunMembership::join(peer, memory()).expect("welcome");
+                body(Membership(MembershipKind::Oshrun(oshrun)));
             });
         }
 
@@ -70,6 +71,11 @@ fn job(n_pes: u32, body: impl Fn(Membership) + Sync) -> Option<Decision> {
         }
         end
     })
+}
+
+/// Returns a file in place of the memory of the node, which these tests do not use.
+fn memory() -> OwnedFd {
+    File::open("/dev/null").expect("it is there").into()
 }
 
 #[test]
@@ -194,7 +200,7 @@ fn alone_there_is_nobody_to_ask() {
 fn a_launcher_of_another_version_is_named() {
     let (ours, mut theirs) = UnixStream::pair().expect("a pair");
     theirs.write_all(&[0, 0, 0, 0, 77]).expect("room");
-    let error = OshrunMembership::join(ours)
+    let error = OshrunMembership::join(ours, memory())
         .expect_err("another version")
         .to_string();
     assert!(

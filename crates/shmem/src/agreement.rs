@@ -1,5 +1,5 @@
 //! The steps that all PEs must take together for memory to be safe: to free the objects that all
-//! have dropped, to allocate an object, and to finalize.
+//! have dropped, to allocate an object, to register memory and to end that, and to finalize.
 //!
 //! If one PE had freed an object that another PE can still name, the other PE could write into the
 //! heap's own records, or, after the next initialization, into another object. The barrier in each
@@ -33,6 +33,16 @@ pub(crate) enum AgreementStep {
     },
     /// Frees the blocks that all PEs have dropped.
     Reclaim,
+    /// Registers memory of the program.
+    Register {
+        /// A digest of the type and the number of the elements.
+        digest: u64,
+    },
+    /// Ends a registration.
+    Unregister {
+        /// The digest with which it began.
+        digest: u64,
+    },
     /// Finalizes the library.
     Finalize {
         /// The number of initializations that were not finalized yet.
@@ -74,6 +84,8 @@ impl EnteredStep {
             } => [number, 0, offset, nbytes, alignment, digest],
             AgreementStep::Reclaim => [number, 1, 0, 0, 0, 0],
             AgreementStep::Finalize { inits } => [number, 2, inits.into(), 0, 0, 0],
+            AgreementStep::Register { digest } => [number, 3, digest, 0, 0, 0],
+            AgreementStep::Unregister { digest } => [number, 4, digest, 0, 0, 0],
         };
 
         let (next, other) = step::exchange(call, number, &own);

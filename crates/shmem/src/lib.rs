@@ -198,6 +198,7 @@ pub use strided::Strides;
 pub use symmetric::array::{OutOfMemory, SymArray};
 pub use symmetric::boxed::SymBox;
 pub use symmetric::parts::{Chunks, ChunksExact, Windows};
+pub use symmetric::registered::NotRegistered;
 pub use symmetric::statics::{SymStatic, SymStaticArray};
 pub use symmetric::view::{AsSymSlice, Sym, SymIndex, SymSlice};
 pub use team::{Team, TeamOptions};

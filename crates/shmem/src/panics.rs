@@ -111,3 +111,13 @@ pub(crate) fn end_if_panicking() {
     }
     setup::global_exit(call!("panic"), PANICKED);
 }
+
+/// Ends the job when it is dropped by a panic of the program's closure, since the other PEs wait
+/// until it returns.
+pub(crate) struct EndIfPanicking;
+
+impl Drop for EndIfPanicking {
+    fn drop(&mut self) {
+        end_if_panicking();
+    }
+}

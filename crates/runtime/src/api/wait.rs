@@ -28,6 +28,7 @@ use rushmem_pe::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
 };
 use rushmem_pe::job::{Job, permission};
+use rushmem_pe::memory::address::own_in_heap;
 use rushmem_pe::memory::checks::require_aligned;
 use rushmem_pe::memory::range::symmetric;
 use rushmem_pe::memory::symmetric_location;
@@ -237,8 +238,10 @@ pub unsafe fn wake_when<T: WaitWord + Send>(
     symmetric(job, call, "ivar", ivar.cast(), size_of::<T>());
     permission::check(call, job);
 
-    // As an address, since another thread may call the closure, and a pointer is not `Send`.
-    let address = ivar.expose_provenance();
+    // As an address, since another thread may call the closure, and a pointer is not `Send`. Of a
+    // word in a registered buffer that in the heap: the task may outlive the registration, after
+    // which the program may unmap its memory.
+    let address = own_in_heap(ivar.expose_provenance(), size_of::<T>());
     task.wake_when(pe.links, waker, move || {
         let ivar = std::ptr::with_exposed_provenance::<T>(address);
         // SAFETY: the caller promises that the word is valid; it was checked to be aligned.

@@ -135,7 +135,7 @@ impl Drop for SymBlock<'_> {
 /// Completes what this PE has issued: the non-blocking collectives on these addresses, of any team,
 /// and all operations of any context. Usually they are complete already, but the program may have
 /// leaked the object whose drop completes them.
-fn complete(call: Call, elements: Range<usize>) {
+pub(crate) fn complete(call: Call, elements: Range<usize>) {
     requests::complete_on(elements);
     order::complete_all(call);
 }
@@ -147,7 +147,7 @@ fn rounds(n_pes: u32) -> u32 {
 
 /// Returns a digest of the type and the number of an object's elements. The name of a type need not
 /// be unique, so its size is in the digest, too.
-fn digest_of_type<T>(len: usize) -> u64 {
+pub(crate) fn digest_of_type<T>(len: usize) -> u64 {
     let name = type_name::<T>().bytes();
     let size = size_of::<T>().to_le_bytes();
     let len = len.to_le_bytes();

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::element::{Element, PlainData};
-use crate::panics::end_if_panicking;
+use crate::panics::EndIfPanicking;
 use crate::symmetric::array::SymArray;
 
 impl<T: Element> SymArray<'_, T> {
@@ -48,14 +48,5 @@ impl<T: Element> SymArray<'_, T> {
 
         self.block.barrier(call);
         result
-    }
-}
-
-/// Ends the job when it is dropped by a panic, since the other PEs wait in the second barrier.
-struct EndIfPanicking;
-
-impl Drop for EndIfPanicking {
-    fn drop(&mut self) {
-        end_if_panicking();
     }
 }

@@ -16,6 +16,7 @@ mod nonblocking;
 mod operations;
 mod over_tcp;
 mod panics;
+mod registered;
 mod select;
 mod slices;
 mod testing;

@@ -94,8 +94,24 @@ mistakes! {
             }
             array.epoch(|_| ());
         };
+    pes_register_other_lengths, "registers something else, or is in another call",
+        |shmem| shmem.with_registered(&mut memory(8 + shmem.my_pe()), |_| ());
+    one_pe_allocates_while_another_registers, "something else, or ",
+        |shmem| {
+            if shmem.my_pe() == 1 { drop(shmem.array::<u64>(8)) }
+            shmem.with_registered(&mut memory(8), |_| ())
+        };
+    one_pe_ends_a_registration_alone, "something else",
+        |shmem| shmem.with_registered(&mut memory(8), |_| if shmem.my_pe() == 1 { drop(shmem.boxed(1)) });
+    a_panic_while_memory_is_registered_ends_the_job, "in the middle",
+        |shmem| shmem.with_registered(&mut memory(8), |_| if shmem.my_pe() == 0 { panic!("in the middle") });
     a_panic_in_an_epoch_ends_the_job, "in the middle",
         |shmem| shmem.array::<u64>(1).epoch(|_| if shmem.my_pe() == 0 { panic!("in the middle") });
+}
+
+/// Returns memory that can be registered: not on the stack.
+fn memory(len: usize) -> Vec<u64> {
+    vec![0; len]
 }
 
 fn on_another_thread(call: fn()) {

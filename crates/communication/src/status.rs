@@ -146,7 +146,9 @@ impl ShownWait {
         };
 
         let begun = change_wait(links, number, |wait| {
-            let allocation = wait.subject.block().and_then(symmetric_location::stack_of);
+            let block = wait.subject.block();
+            let allocation =
+                block.and_then(|block| symmetric_location::stack_of(&links.job, block));
             // Only this PE knows where the block was allocated, so it does not wait for the search
             // of another PE.
             let stack = stack.filter(|_| allocation.is_none());

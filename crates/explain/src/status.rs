@@ -115,8 +115,8 @@ pub struct Wait {
     pub called_at: Option<String>,
     /// The search for the location `called_at`, if other PEs may use its result.
     pub search: Option<Search>,
-    /// The location of the call that has allocated the block of the first word, or of the lock,
-    /// once it is known.
+    /// The location of the call that has allocated the block of the first word, or of the lock, or
+    /// that has registered its buffer, once it is known.
     pub allocated_at: Option<String>,
     /// When the wait began: nanoseconds of `CLOCK_MONOTONIC` of the host.
     pub since: u64,
@@ -169,8 +169,8 @@ pub enum AwaitedObject {
 }
 
 impl AwaitedObject {
-    /// Returns the offset in the heap of the block of the first word, or of the lock.
-    pub fn block(&self) -> Option<u64> {
+    /// Returns the block of the heap of the first word, or of the lock, if it is known.
+    pub fn block(&self) -> Option<&HeapBlock> {
         match self {
             AwaitedObject::Words(words) => words.words.first()?.location.block(),
             AwaitedObject::Lock { lock, .. } => lock.block(),
@@ -241,10 +241,10 @@ pub struct HeapBlock {
 }
 
 impl SymmetricLocation {
-    /// Returns the offset of the block of the heap that contains the location, if it is known.
-    pub fn block(&self) -> Option<u64> {
+    /// Returns the block of the heap that contains the location, if it is known.
+    pub fn block(&self) -> Option<&HeapBlock> {
         match self {
-            SymmetricLocation::Heap { block, .. } => Some(block.as_ref()?.offset),
+            SymmetricLocation::Heap { block, .. } => block.as_ref(),
             _ => None,
         }
     }

@@ -263,7 +263,7 @@ fn words_text(snapshot: &PeSnapshot, wait: &Wait, words: &Words, values: &[Optio
 }
 
 /// Returns the name of an awaited word or lock. In a block of the heap, it has the location at
-/// which the block was allocated, if that is known.
+/// which the block was allocated or the buffer registered, if that is known.
 fn awaited(snapshot: &PeSnapshot, wait: &Wait, word: &SymmetricLocation) -> String {
     if let SymmetricLocation::Heap {
         offset,
@@ -271,11 +271,16 @@ fn awaited(snapshot: &PeSnapshot, wait: &Wait, word: &SymmetricLocation) -> Stri
     } = word
         && let Some(line) = &wait.allocated_at
         // The status has this line for the block of the first word alone.
-        && wait.subject.block() == Some(block.offset)
+        && wait.subject.block() == Some(block)
     {
         let byte = offset.saturating_sub(block.offset);
         let nbytes = block.nbytes;
-        return format!("byte {byte} of the {nbytes} bytes allocated at {line}");
+        let made = if block.is_buffer {
+            "registered"
+        } else {
+            "allocated"
+        };
+        return format!("byte {byte} of the {nbytes} bytes {made} at {line}");
     }
     location(snapshot, word)
 }

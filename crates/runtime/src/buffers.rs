@@ -26,7 +26,7 @@ use rushmem_pe::call::warning::warning;
 use rushmem_pe::job::Job;
 use rushmem_pe::memory::buffers::Buffer;
 use rushmem_pe::memory::images::Images;
-use rushmem_pe::memory::statics;
+use rushmem_pe::memory::{statics, symmetric_location};
 use rushmem_system::lock::lock;
 use rushmem_system::maps;
 use rustix::io::Errno;
@@ -606,11 +606,12 @@ impl BufferState {
             if !runs.iter().any(is_whole) {
                 buffer.is_lost = true;
                 warning!(
-                    each: "PE {}: {call}: the registered buffer of {} bytes at {:#x} was freed or unmapped, so what \
-                     other PEs put there is lost; call shmemx_buffer_unregister before the memory is freed",
+                    each: "PE {}: {call}: the registered buffer of {} bytes at {:#x}{} was freed or unmapped, so \
+                     what other PEs put there is lost; call shmemx_buffer_unregister before the memory is freed",
                     job.me,
                     buffer.bytes.len(),
-                    buffer.bytes.start
+                    buffer.bytes.start,
+                    symmetric_location::registered_at(buffer.bytes.start)
                 );
             }
         }

@@ -10,7 +10,7 @@
 use crate::call::{Call, fail, thread};
 use crate::job::{self, Job, permission};
 use crate::memory::accessible::{LocalAccess, TOO_MANY_ELEMENTS, is_mapped, require_accessible};
-use crate::memory::{address, constants, shortage, statics};
+use crate::memory::{address, constants, shortage, statics, symmetric_location};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
@@ -127,10 +127,11 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
     if let Some(buffer) = job.map.buffers().find(addr, 1) {
         fail!(
             call,
-            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the registered buffer of {} bytes at {:#x}; \
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the registered buffer of {} bytes at {:#x}{}; \
              check the count",
             buffer.nbytes,
-            buffer.start
+            buffer.start,
+            symmetric_location::registered_at(buffer.start)
         );
     }
 
@@ -370,10 +371,11 @@ fn held_by_buffer(job: &Job, addr: usize, nbytes: usize) -> Option<Result<Range<
         return Some(Ok(buffer.in_heap..end));
     }
     Some(Err(format!(
-        "reach {} bytes past the end of the registered buffer of {} bytes ({:#x} in the program)",
+        "reach {} bytes past the end of the registered buffer of {} bytes, {:#x} in the program{}",
         nbytes - (end - addr),
         buffer.nbytes,
-        buffer.start
+        buffer.start,
+        symmetric_location::registered_at(buffer.start)
     )))
 }
 

@@ -1,11 +1,12 @@
 //! Locations of words of this PE in a form that other processes understand, for statuses, traces
-//! and messages. Also the stack of the calls that have allocated each block of the heap, which hang
-//! reports show. Stacks are recorded only where the last writes are recorded, too.
+//! and messages. Also the stack of the calls that have allocated each block of the heap or
+//! registered each buffer, which messages and hang reports show. Stacks are recorded only where the
+//! last writes are recorded, too.
 //!
-//! Blocks that the same calls have allocated share a stack. Its debug information is read only when
-//! a report names one of the blocks.
+//! Objects that the same calls have made share a stack. Its debug information is read only when a
+//! message names one of the objects.
 
-use crate::call::stack;
+use crate::call::{location, stack};
 use crate::job::Job;
 use crate::memory::{address, statics};
 use rushmem_explain::status::{HeapBlock, SymmetricLocation};
@@ -92,49 +93,86 @@ fn block_around(job: &Job, address: usize) -> Option<HeapBlock> {
 
 /// Maximum number of stacks, which take a kilobyte each.
 const STACKS: usize = 1 << 10;
-/// Maximum number of blocks whose stacks are recorded, which take some ten bytes each besides.
-const BLOCKS: usize = 1 << 16;
+/// Maximum number of objects whose stacks are recorded, which take some twenty bytes each besides.
+const OBJECTS: usize = 1 << 16;
+
+/// What a call has allocated or registered.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Object {
+    /// The block at an offset of the heap.
+    Block(u64),
+    /// The buffer at an address of the program. Its place in the heap may change.
+    Buffer(usize),
+}
 
 struct Allocations {
     /// The stacks, by a digest of the calls.
     stacks: BTreeMap<u64, Arc<Stack>>,
-    /// The digest for each block, by the offset of the block in the heap.
-    blocks: BTreeMap<u64, u64>,
+    /// The digest for each object.
+    objects: BTreeMap<Object, u64>,
 }
 
 static ALLOCATIONS: Mutex<Allocations> = Mutex::new(Allocations {
     stacks: BTreeMap::new(),
-    blocks: BTreeMap::new(),
+    objects: BTreeMap::new(),
 });
 
-/// Records that this thread has allocated the block at an address, or that it has freed it. Records
-/// no allocation beyond the maximum numbers of blocks and stacks.
+/// Records that this thread has allocated the block at an address, or that it has freed it.
 pub fn record_allocation(block: usize, is_allocated: bool) {
-    let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) else {
-        return;
-    };
+    if let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) {
+        record(Object::Block(offset), is_allocated);
+    }
+}
 
-    if !is_allocated {
-        lock(&ALLOCATIONS).blocks.remove(&offset);
+/// Records that this thread has registered the buffer at an address of the program, or that it has
+/// ended the registration.
+pub fn record_registration(buffer: usize, is_registered: bool) {
+    record(Object::Buffer(buffer), is_registered);
+}
+
+/// Records that this thread has made an object, or that the object has ended. Records no new one
+/// beyond the maximum numbers of objects and stacks.
+fn record(object: Object, is_made: bool) {
+    if !is_made {
+        lock(&ALLOCATIONS).objects.remove(&object);
         return;
     }
 
     let calls = stack::digest();
     let mut allocations = lock(&ALLOCATIONS);
     let is_known = allocations.stacks.contains_key(&calls);
-    if allocations.blocks.len() < BLOCKS && (is_known || allocations.stacks.len() < STACKS) {
+    if allocations.objects.len() < OBJECTS && (is_known || allocations.stacks.len() < STACKS) {
         allocations
             .stacks
             .entry(calls)
             .or_insert_with(|| Arc::new(Stack::capture()));
-        allocations.blocks.insert(offset, calls);
+        allocations.objects.insert(object, calls);
     }
 }
 
-/// Returns the stack of the thread that allocated the block at an offset of the heap, if it is
-/// known.
-pub fn stack_of(block: u64) -> Option<Arc<Stack>> {
+/// Returns the stack of the thread that allocated a block of the heap or registered a buffer, if it
+/// is known.
+pub fn stack_of(job: &Job, block: &HeapBlock) -> Option<Arc<Stack>> {
+    if !block.is_buffer {
+        return recorded(Object::Block(block.offset));
+    }
+    let in_heap = job.memory.heap().addr() + block.offset as usize;
+    let buffer = job.map.buffers().find_in_heap(in_heap)?;
+    recorded(Object::Buffer(buffer.start))
+}
+
+/// Returns the clause of a message that says where the program has registered the buffer at an
+/// address; empty if that is not known.
+pub fn registered_at(buffer: usize) -> String {
+    let stack = recorded(Object::Buffer(buffer));
+    match stack.and_then(|stack| location::line_on_stack(&stack)) {
+        Some(line) => format!(" (registered at {line})"),
+        None => String::new(),
+    }
+}
+
+fn recorded(object: Object) -> Option<Arc<Stack>> {
     let allocations = lock(&ALLOCATIONS);
-    let calls = allocations.blocks.get(&block)?;
+    let calls = allocations.objects.get(&object)?;
     allocations.stacks.get(calls).cloned()
 }

@@ -10,12 +10,13 @@ use crate::coll::entry::CollectiveEntry;
 use crate::coll::heap_change::HeapChange;
 use crate::own_pe::{Caller, OwnPe};
 use core::ffi::{c_int, c_long, c_void};
+use rushmem_communication::observers::writes;
 use rushmem_heap::pages::PAGE;
 use rushmem_pe::call::warning::warning;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::extension_constants::SHMEMX_BUFFER_PINNED;
 use rushmem_pe::job::{Job, mpi};
-use rushmem_pe::memory::checks;
+use rushmem_pe::memory::{checks, symmetric_location};
 use rushmem_transport::Pe;
 use rustix::io::Errno;
 use std::ptr::null_mut;
@@ -114,6 +115,9 @@ pub unsafe fn register(
     settle(pe, call, &mut state, unused);
     let pinned = state.equal_offset(begin).filter(|_| is_pinned);
     drop(state);
+    if writes::are_wanted(&job.settings) {
+        symmetric_location::record_registration(begin, true);
+    }
 
     heap_barrier(call, change, &arguments);
     match pinned {
@@ -203,6 +207,7 @@ pub unsafe fn unregister(caller: impl Caller, addr: *mut c_void) -> c_int {
             "argument addr: the kernel refuses private pages for the buffer at {addr:p}: {why}; {LIMITS}"
         ),
     };
+    symmetric_location::record_registration(addr.addr(), false);
     let change = state.change();
     let Ok(of_all) = gather_changes(pe, call, Some(&change)) else {
         unreachable!("every PE has a change");

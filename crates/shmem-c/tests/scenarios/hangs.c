@@ -175,6 +175,15 @@ static void of_all(int me, int n, shmem_team_t pair[2], shmem_team_t even, long 
             shmem_signal_wait_until(&sig, SHMEM_CMP_EQ, 5);
         else if (me == 1)
             shmem_long_wait_until(heap, SHMEM_CMP_EQ, 8);
+    } else if (is("registered")) {
+        /* PE 2 adds too little to a word of the program's own memory. */
+        long *own = aligned_alloc(4096, 4096);
+        own[1] = 0;
+        shmemx_buffer_register(own, 4096, 0);
+        if (me == 2)
+            shmem_long_atomic_add(own + 1, 3, 1);
+        if (me == 1)
+            shmem_long_wait_until(own + 1, SHMEM_CMP_EQ, 8);
     } else if (is("in_flight")) {
         /* Operations on the last PE, which is stopped and on another node than PE 0, do not end. */
         if (me == n - 1)

@@ -262,6 +262,15 @@ const WRITTEN: &[Way<'_>] = &[
         ],
     ),
     (
+        "registered",
+        &[
+            "on byte 8 of the 4096 bytes registered at tests/scenarios/hangs.c:",
+            " in of_all == 8, which is 3.",
+            "PE 2 wrote it last, ",
+            " ago, in shmem_long_atomic_add.",
+        ],
+    ),
+    (
         "word",
         &[
             "hangs.c:",

@@ -19,7 +19,7 @@ use refusal::Refusal;
 use rushmem_communication::observers::races;
 use rushmem_communication::sync::lock_turns::LockTurns;
 use rushmem_heap::NodeMemory;
-use rushmem_heap::pages::fork::{self, OwnPages};
+use rushmem_heap::pages::fork::{self, NoFork, OwnPages};
 use rushmem_heap::pages::{self, PAGE, around};
 use rushmem_pe::call::Call;
 use rushmem_pe::call::warning::warning;
@@ -39,7 +39,8 @@ use std::sync::{Mutex, MutexGuard};
 pub(crate) struct Buffers {
     state: Mutex<BufferState>,
     /// The runs, with the buffers in them, for the handler of forks: also those that a call is
-    /// about to make.
+    /// about to make. Locked during no fork: a child would keep the lock of another thread, and
+    /// wait for it when it forks itself.
     for_children: Mutex<Vec<OwnPages>>,
     memory: &'static NodeMemory,
 }
@@ -163,7 +164,7 @@ impl Buffers {
         if state.runs.is_empty() {
             return Ok(());
         }
-        let _no_fork = fork::wait_for_changes();
+        let no_fork = fork::wait_for_changes();
         let text = maps::read()?;
         let runs = std::mem::take(&mut state.runs);
         let mappings = maps::parse(&text).collect::<Vec<_>>();
@@ -173,7 +174,7 @@ impl Buffers {
                 unsafe { pages::make_private(&pages, &(pages.end..pages.end)) }?;
             }
         }
-        self.show_children(&state);
+        self.show_children(&state, &no_fork);
         Ok(())
     }
 
@@ -212,10 +213,10 @@ impl Buffers {
             offset,
             block,
         };
-        let _no_fork = fork::wait_for_changes();
+        let no_fork = fork::wait_for_changes();
         let mut with_new = state.runs.clone();
         with_new.push(run.clone());
-        self.show_children_these(&with_new, state, Some(&plan.bytes));
+        self.show_children_these(&with_new, state, Some(&plan.bytes), &no_fork);
         fork::prepare(self)?;
 
         let start = job.memory.heap().wrapping_add(offset as usize);
@@ -223,7 +224,7 @@ impl Buffers {
         // function's contract.
         if let Err(failed) = unsafe { pages::share(job.memory, whole, &plan.bytes, start) } {
             undo(job, plan, &failed.replaced);
-            self.show_children(state);
+            self.show_children(state, &no_fork);
             return Err(failed.why);
         }
 
@@ -245,10 +246,10 @@ impl Buffers {
 
     /// Takes back what [`carry_out`](Self::carry_out) has done, since another PE could not.
     pub(crate) fn take_back(&self, job: &Job, state: &mut BufferState, plan: &Plan) {
+        let no_fork = fork::wait_for_changes();
         if let Some(whole) = &plan.whole
             && let Some(index) = state.runs.iter().position(|run| run.pages == *whole)
         {
-            let _no_fork = fork::wait_for_changes();
             undo(job, plan, whole);
             state.runs.swap_remove(index);
             state.runs.extend(plan.merged.iter().cloned());
@@ -257,21 +258,27 @@ impl Buffers {
                 .left
                 .retain(|block| runs.iter().all(|run| run.block != *block));
         }
-        self.show_children(state);
+        self.show_children(state, &no_fork);
     }
 
     /// Shows accesses, observers and the handler of forks what is registered now.
     pub(crate) fn publish(&self, job: &Job, state: &mut BufferState) {
         state.publish(job);
-        self.show_children(state);
+        self.show_children(state, &fork::wait_for_changes());
     }
 
-    fn show_children(&self, state: &BufferState) {
-        self.show_children_these(&state.runs, state, None);
+    fn show_children(&self, state: &BufferState, no_fork: &NoFork) {
+        self.show_children_these(&state.runs, state, None, no_fork);
     }
 
     /// Shows the handler of forks these runs, with the buffers of the state and a further one.
-    fn show_children_these(&self, runs: &[Run], state: &BufferState, more: Option<&Range<usize>>) {
+    fn show_children_these(
+        &self,
+        runs: &[Run],
+        state: &BufferState,
+        more: Option<&Range<usize>>,
+        _no_fork: &NoFork,
+    ) {
         let memory = self.memory;
         let own = runs.iter().filter_map(|run| {
             let start = memory.heap().wrapping_add(run.offset as usize);

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, forget};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
@@ -90,9 +90,12 @@ static REGISTERED: OnceLock<&'static dyn Registered> = OnceLock::new();
 /// Held by a thread that forks, and by one that changes registered pages.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Lets forks of other threads wait for a change of registered pages, which lasts until the
-/// returned guard is dropped; waits for a fork. During a fork, pages at edges are not shared.
-pub fn wait_for_changes() -> MutexGuard<'static, ()> {
+/// As long as this exists, forks of other threads wait.
+pub type NoFork = MutexGuard<'static, ()>;
+
+/// Lets forks of other threads wait for a change of registered pages; waits for a fork. During a
+/// fork, pages at edges are not shared.
+pub fn wait_for_changes() -> NoFork {
     lock(&ALONE)
 }
 
@@ -106,7 +109,7 @@ struct Forking {
     /// memory of the parent.
     signals: SignalMask,
     /// Lets changes of registered pages wait.
-    alone: MutexGuard<'static, ()>,
+    alone: NoFork,
 }
 
 thread_local! {
@@ -207,9 +210,7 @@ extern "C" fn in_child() {
         unsafe { libc::_exit(127) }
     }
 
-    for edge in edges {
-        edge.forget_start();
-    }
+    drop(edges);
     drop(alone);
     signals.restore();
 }
@@ -231,33 +232,29 @@ impl OwnPages {
 struct PrivateEdge {
     pages: Range<usize>,
     /// The contents when they became private.
-    start: *mut c_void,
+    start: Mapped,
     /// The pages of the node's memory, which they were, at another address. Others use them.
-    shared: *mut c_void,
+    shared: Mapped,
 }
 
 impl PrivateEdge {
     /// Makes shared pages private, which are in the file at an offset.
     fn make(pages: &Range<usize>, file: BorrowedFd<'_>, offset: u64) -> Result<PrivateEdge, Errno> {
         let nbytes = pages.len();
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
-        let shared = unsafe { mmap(null_mut(), nbytes, protection, flags, file, offset) }?;
         let edge = PrivateEdge {
             pages: pages.clone(),
-            start: private_pages(nbytes)?,
-            shared,
+            shared: Mapped::of_file(nbytes, file, offset)?,
+            start: Mapped::private(nbytes)?,
         };
 
-        let private = private_pages(nbytes)?;
+        let private = Mapped::private(nbytes)?;
         let n = nbytes / size_of::<u64>();
         replace_while_stores_wait(pages, |place| {
             // SAFETY: whole pages that are mapped, and as many new ones.
-            unsafe { copy_words(private.cast(), place.cast(), n) };
+            unsafe { copy_words(private.start.cast(), place.cast(), n) };
             // SAFETY: as above.
-            unsafe { copy_words(edge.start.cast(), private.cast(), n) };
-            move_pages(private, nbytes, place)
+            unsafe { copy_words(edge.start.start.cast(), private.start.cast(), n) };
+            private.take_the_place_of(place)
         })?;
         Ok(edge)
     }
@@ -265,23 +262,54 @@ impl PrivateEdge {
     /// Makes the pages those of the node's memory again, in the parent, which get what was stored
     /// to the private ones.
     fn share(self) -> Result<(), Errno> {
-        let nbytes = self.pages.len();
-        replace_while_stores_wait(&self.pages, |place| {
-            for i in 0..nbytes / size_of::<u64>() {
+        let PrivateEdge {
+            pages,
+            start,
+            shared,
+        } = self;
+        replace_while_stores_wait(&pages, |place| {
+            for i in 0..pages.len() / size_of::<u64>() {
+                let places = [start.start, place.cast(), shared.start];
                 // SAFETY: whole pages at all three addresses.
-                unsafe {
-                    merge_word([self.start, place.cast(), self.shared].map(|at| word(at, i)))
-                };
+                unsafe { merge_word(places.map(|at| word(at, i))) };
             }
-            move_pages(self.shared, nbytes, place)
-        })?;
-        self.forget_start();
-        Ok(())
+            shared.take_the_place_of(place)
+        })
+    }
+}
+
+/// Pages that are mapped at an address of the kernel's choice, and unmapped when this is dropped.
+struct Mapped {
+    start: *mut c_void,
+    nbytes: usize,
+}
+
+impl Mapped {
+    fn private(nbytes: usize) -> Result<Mapped, Errno> {
+        let start = private_pages(nbytes)?;
+        Ok(Mapped { start, nbytes })
     }
 
-    fn forget_start(&self) {
-        // SAFETY: `make` has mapped it, and this process does not use it any more.
-        let _ = unsafe { munmap(self.start, self.pages.len()) };
+    fn of_file(nbytes: usize, file: BorrowedFd<'_>, offset: u64) -> Result<Mapped, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
+        let start = unsafe { mmap(null_mut(), nbytes, protection, flags, file, offset) }?;
+        Ok(Mapped { start, nbytes })
+    }
+
+    /// Moves the pages in place of others.
+    fn take_the_place_of(self, place: *mut u8) -> Result<(), Errno> {
+        move_pages(self.start, self.nbytes, place)?;
+        forget(self);
+        Ok(())
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: pages of this value, which no reference outlives.
+        let _ = unsafe { munmap(self.start, self.nbytes) };
     }
 }
 
@@ -307,5 +335,24 @@ unsafe fn merge_word([start, private, shared]: [*mut u64; 3]) {
             // SAFETY: a byte of the shared word, valid by contract.
             unsafe { AtomicU8::from_ptr(shared.cast::<u8>().wrapping_add(i)) }.store(byte, Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn an_edge_that_cannot_become_private_leaves_no_mapping() {
+        let file = memfd_create("rushmem-edge", MemfdFlags::CLOEXEC).expect("a file");
+        ftruncate(&file, PAGE as u64).expect("a page");
+
+        // Half of the addresses of a process: there is room for one mapping, and not for three.
+        let made = PrivateEdge::make(&(0..1 << 46), file.as_fd(), 0);
+        assert!(made.is_err());
+        let mappings = std::fs::read_to_string("/proc/self/maps").expect("mappings");
+        assert!(!mappings.contains("rushmem-edge"), "{mappings}");
     }
 }

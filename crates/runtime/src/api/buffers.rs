@@ -56,6 +56,7 @@ pub unsafe fn register(
     let mut state = pe.buffers.state();
     state.forget_unmapped(call, job);
     let plan = match begin.checked_add(nbytes) {
+        _ if options & !SHMEMX_BUFFER_PINNED != 0 => Err(Refusal::Option),
         // The end of the last page is an address, too.
         Some(end) if end <= isize::MAX as usize => {
             state.plan(job, &pe.links.lock_turns, &(begin..end))

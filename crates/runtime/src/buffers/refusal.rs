@@ -24,9 +24,11 @@ pub(crate) enum Refusal {
     ReservedPages,
     /// The address is aligned otherwise than on PE 0.
     Alignment,
+    /// The PE passes an option that does not exist.
+    Option,
 }
 
-const ALL: [Refusal; 12] = [
+const ALL: [Refusal; 13] = [
     Refusal::Inaccessible,
     Refusal::Shared,
     Refusal::Stack,
@@ -39,6 +41,7 @@ const ALL: [Refusal; 12] = [
     Refusal::HeldLock,
     Refusal::ReservedPages,
     Refusal::Alignment,
+    Refusal::Option,
 ];
 
 impl From<Unsuitable> for Refusal {
@@ -96,6 +99,7 @@ impl Refusal {
             Refusal::Alignment => {
                 "is aligned otherwise than that of PE 0; align it to 16 bytes on all PEs"
             }
+            Refusal::Option => "is passed with an unknown option; pass 0 or SHMEMX_BUFFER_PINNED",
         }
     }
 }

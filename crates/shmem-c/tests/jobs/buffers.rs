@@ -120,6 +120,15 @@ fn a_size_that_has_no_end() {
     assert!(outcome.stderr.contains(words), "{outcome}");
 }
 
+#[test]
+fn an_option_that_does_not_exist() {
+    let outcome = buffers("option").run();
+    assert_prints(&outcome, "refused 1");
+    let words =
+        "the memory of PE 2 is passed with an unknown option; pass 0 or SHMEMX_BUFFER_PINNED";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+}
+
 /// Without /proc/self/maps nobody knows what is mapped, so nothing counts as unmapped.
 #[test]
 fn no_descriptor_is_left() {

@@ -56,6 +56,10 @@ int main(int argc, char **argv) {
     }
     if (strcmp(how, "no_end") == 0)
         printf("refused %d\n", !shmemx_buffer_register(pages + BYTES, SIZE_MAX - (size_t)(pages + BYTES), 0));
+    if (strcmp(how, "option") == 0) {
+        long unknown = me == 2 ? SHMEMX_BUFFER_PINNED << 1 : 0;
+        printf("refused %d\n", !shmemx_buffer_register(pages + BYTES, BYTES, unknown));
+    }
     if (strcmp(how, "descriptors") == 0) {
         open_all();
         shmem_barrier_all();

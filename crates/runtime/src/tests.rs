@@ -7,6 +7,7 @@
 
 mod active_sets;
 mod algorithms;
+mod buffers;
 mod ends;
 mod finalize;
 pub(crate) mod kit;

@@ -51,7 +51,7 @@ pub unsafe fn register(
     let begin = addr.expose_provenance();
     let change = HeapChange::Register(nbytes as u64);
     let arguments = [("nbytes", nbytes as u64), ("options", options as u64)];
-    heap_barrier(call, change, &arguments);
+    heap_barrier(caller, change, &arguments);
 
     let mut state = pe.buffers.state();
     state.forget_unmapped(call, job);
@@ -120,7 +120,7 @@ pub unsafe fn register(
         symmetric_location::record_registration(begin, true);
     }
 
-    heap_barrier(call, change, &arguments);
+    heap_barrier(caller, change, &arguments);
     match pinned {
         Some(offset) => at_offset(job, offset),
         None => addr,
@@ -180,7 +180,7 @@ fn allocate_pages(call: Call, pe: &'static OwnPe, n_pages: usize) -> Option<u64>
 pub unsafe fn unregister(caller: impl Caller, addr: *mut c_void) -> c_int {
     let (pe, call) = caller.enter();
     let job = pe.job();
-    heap_barrier(call, HeapChange::Register(0), &[]);
+    heap_barrier(caller, HeapChange::Register(0), &[]);
 
     let mut state = pe.buffers.state();
     state.forget_unmapped(call, job);

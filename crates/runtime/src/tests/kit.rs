@@ -6,7 +6,7 @@
 //! A thread acts for one PE alone, since the library keeps state in thread-locals. A panic of a PE
 //! fails the test at once, with its message. A job in which nothing happens any more fails it after
 //! [`STALLED`], with what each PE waits for. All that a PE consists of is freed after its threads
-//! have ended, unless the test fails.
+//! have ended, unless the test fails or the shape keeps it.
 
 pub(crate) mod lateness;
 mod network;
@@ -73,6 +73,8 @@ pub(crate) struct Shape {
     pub(crate) is_over_tcp: bool,
     /// The seed by which PEs are late, if they are.
     pub(crate) late: Option<u64>,
+    /// True if the PEs live as long as the process.
+    pub(crate) is_kept: bool,
 }
 
 impl Shape {
@@ -84,6 +86,7 @@ impl Shape {
             thread_level: SHMEM_THREAD_SINGLE,
             is_over_tcp: false,
             late: None,
+            is_kept: false,
         }
     }
 
@@ -115,6 +118,15 @@ impl Shape {
     pub(crate) fn late(self, seed: u64) -> Shape {
         Shape {
             late: Some(seed),
+            ..self
+        }
+    }
+
+    /// Keeps the PEs, since they register buffers: the handlers of forks, which a process has once,
+    /// keep the first PE that does.
+    pub(crate) fn kept(self) -> Shape {
+        Shape {
+            is_kept: true,
             ..self
         }
     }
@@ -380,8 +392,10 @@ impl<R> RunningJob<R> {
 
     /// Frees the PEs, whose bodies have returned. Returns their results.
     fn free(self) -> Vec<R> {
-        let links = self.pes.iter().map(|pe| pe.links());
-        self.parts.free_after(self.threads, links);
+        if !self.shape.is_kept {
+            let links = self.pes.iter().map(|pe| pe.links());
+            self.parts.free_after(self.threads, links);
+        }
 
         let results = std::mem::take(&mut *lock(&self.results));
         let result = |result: Option<R>| result.expect("the PE has returned");

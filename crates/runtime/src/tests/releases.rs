@@ -15,7 +15,7 @@ const BLOCKS: usize = 150;
 const PAGE: usize = 4096;
 
 /// Gives this PE an allocator of its heap.
-fn open_heap(pe: TestPe) {
+pub(super) fn open_heap(pe: TestPe) {
     let memory = pe.job().memory;
     let nbytes = memory.layout().heap_bytes();
     // SAFETY: the heap is mapped until the threads of the PE have ended, and no test accesses it

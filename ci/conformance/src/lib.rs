@@ -4,7 +4,9 @@
 //! numbers of PEs that it lists, usually 2 and 3, and 4 in `cargo xtask test --full`. Every PE is a
 //! process: the test program starts itself once per PE. The PEs exchange addresses and synchronize
 //! over sockets that they inherit, never over the transport under test. Cases assert outcomes and
-//! order, never times; a job has a limit that only a hang reaches.
+//! order, never times; a job has a limit of minutes that only a hang reaches.
+//!
+//! `cargo test -p rushmem-transport-tcp --test conformance CASE` runs one case.
 //!
 //! This crate depends on no provider.
 
@@ -232,8 +234,9 @@ pub fn run_where(needs: fn(), test: &str, open: Opener, case: Case) {
 }
 
 /// Returns a test of each case, for a `main` that runs them by [`testkit::run`]. Their names begin
-/// with `start`. `usual` and `tiny` open the provider with its default limits and with tiny ones.
-/// If the provider is absent, `needs` ends the test as in [`run_where`].
+/// with `start`. `usual` and `tiny` open the provider with its default limits and with tiny ones:
+/// windows and queues of a few operations, transfers and batches of a few hundred bytes. If the
+/// provider is absent, `needs` ends the test as in [`run_where`].
 pub fn suite(start: &str, usual: Opener, tiny: Opener, needs: fn()) -> Vec<Test> {
     let test = |name: &str, case, open| {
         let name = format!("{start}{name}");

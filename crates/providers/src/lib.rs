@@ -1,5 +1,6 @@
 //! The list of the providers in this build, and the only place that names all of them. It contains
-//! no logic: the runtime chooses among the providers.
+//! no logic: the runtime chooses among the providers. `crates/transport/src/engine/wire.rs` has the
+//! steps to add one.
 #![forbid(unsafe_code)]
 
 use rushmem_transport::Provider;

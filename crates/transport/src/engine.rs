@@ -5,8 +5,9 @@
 //! the state of all operations that were issued over it. Contexts use an origin through an
 //! [`Issuer`], which has its lock. A provider shares one struct among its wires and its service
 //! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers), which implements
-//! [`WireNetwork`] and [`Driver`](service_thread::Driver). `transport-tcp` is an example: see its
-//! `shared.rs`, `progress.rs` and `wire.rs`.
+//! [`WireNetwork`] and [`Driver`](service_thread::Driver), and serves the requests of peers by
+//! [`Serving`](target::Serving). `transport-ucx` is an example: see its `shared.rs`, `progress.rs`,
+//! `wire.rs` and `service.rs`.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -26,7 +27,7 @@
 //! | `message` | the heads of requests and replies as bytes |
 //! | `target` | how a target carries out requests in their order |
 //! | `service_thread` | the loop of the service thread, and what a provider does for it |
-//! | `wire` | the trait that a provider implements |
+//! | `wire` | the traits that a provider implements, and the steps to add one |
 //!
 //! A new rule for order, batches, acknowledgments or completion also changes what must hold in
 //! `tests/simulated/model.rs`, and one for locks or tasks the model in `ci/loom/src/engine.rs`.

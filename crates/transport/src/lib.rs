@@ -10,11 +10,12 @@
 //! - [`progress`]: how threads wait and wake each other.
 //! - [`peers`]: the peers of a PE, and the report of a loss. [`segments`]: the registered memory.
 //!
-//! A provider (a crate `transport-*`) imports this crate, `connect`, `system` and its own bindings.
-//! The runtime imports no provider. To write a provider, start with [`Provider`] and the trait
-//! [`Wire`](engine::Wire). The tests that every provider must pass are in `ci/conformance`.
+//! A provider (a crate `transport-*`) imports this crate, `connect`, `derive`, `system` and its own
+//! bindings. The runtime imports no provider. To write a provider, start with the first comment of
+//! `engine/wire.rs`, then [`Provider`]. The tests that every provider must pass are in
+//! `ci/conformance`.
 //!
-//! This crate imports no other crate of this repository but `system`.
+//! This crate imports no other crate of this repository but `derive` and `system`.
 
 mod amo;
 mod buffer;

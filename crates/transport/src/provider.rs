@@ -265,7 +265,7 @@ pub enum EndpointUser {
 ///
 /// 1. [`address`](Transport::address), then [`register`](Transport::register) for every segment.
 ///    All PEs exchange the results.
-/// 2. [`connect`](Transport::connect).
+/// 2. [`connect`](Transport::connect). Requests of a peer that is faster may arrive before.
 /// 3. [`endpoint`](Transport::endpoint) for itself, which it tests, and then for each context at
 ///    its first use.
 /// 4. [`progress`](Transport::progress) and [`wait`](Transport::wait), by threads that wait. A

@@ -53,19 +53,31 @@ pub trait Driver: WireNetwork + Sized + 'static {
     /// When the network has no more endpoints, or a PE was lost.
     fn open_wire(self: &Arc<Self>, user: EndpointUser) -> Result<Self::Wire, Error>;
 
-    /// Polls all issuers and serves peers, for a thread that waits. Returns true if there was work
-    /// for peers.
+    /// Polls all issuers ([`Issuers::finish_in_wait`]) and serves peers, for a thread that waits,
+    /// and counts the poll ([`ProgressState::count_poll`]). Returns true if there was work for
+    /// peers.
     ///
     /// # Errors
     /// When a PE was lost.
     fn poll(&self, issuers: &Issuers<Self::Wire>) -> Result<bool, Error>;
 
     /// Makes progress on the operations that calls left unfinished, except those that another
-    /// thread is polling. Does not wait. Returns true if some are left that must be polled again,
-    /// since no descriptor signals their end or their thread is issuing more.
+    /// thread is polling ([`Issuers::finish_in_service`]), and on what the provider has left, such
+    /// as replies for which there was no room. Does not wait. Returns true if some are left that
+    /// must be polled again, since no descriptor signals their end or their thread is issuing more.
     fn flush(&self, issuers: &Issuers<Self::Wire>) -> bool;
 
-    /// Serves peers, if no other thread does.
+    /// Serves peers, if no other thread does: carries out what has arrived. One thread at a time
+    /// serves; others only try the lock.
+    ///
+    /// Whatever thread receives, also one that waits, then does the following. Otherwise other
+    /// threads may sleep on.
+    ///
+    /// - If memory of this PE may have changed, it calls [`arrived(0)`](crate::Host::arrived):
+    ///   threads wait for words of the program. The conformance suite does not find that this is
+    ///   missing, since its host wakes none.
+    /// - After any work it calls [`ProgressState::record_event`]: threads wait for replies or
+    ///   completions.
     fn serve(&self) -> Served;
 
     /// Lets the service thread sleep: calls one method of `sleeper`, with the descriptors that
@@ -74,7 +86,10 @@ pub trait Driver: WireNetwork + Sized + 'static {
     /// polled (`is_left`).
     fn sleep(&self, issuers: &Issuers<Self::Wire>, is_left: bool, sleeper: &mut Sleeper<'_>);
 
-    /// Lets a thread sleep as [`Transport::wait`](crate::Transport::wait).
+    /// Lets a thread sleep as [`Transport::wait`](crate::Transport::wait): prepares the descriptors
+    /// to signal an event, calls `is_over`, and sleeps by [`ProgressState::sleep_until_event`]
+    /// unless that has returned true. Sleeps briefly if the provider has left something that
+    /// nothing signals.
     fn sleep_in_wait(
         &self,
         at_most: Duration,
@@ -86,10 +101,12 @@ pub trait Driver: WireNetwork + Sized + 'static {
     /// data are in flight that move only when they are polled.
     fn longest_backoff(&self, issuers: &Issuers<Self::Wire>) -> Duration;
 
-    /// Returns a function that the service thread calls at the start of each turn.
+    /// Returns a function that the service thread calls at the start of each turn, such as one that
+    /// finds silent hosts.
     fn checks(&self) -> impl FnMut();
 
-    /// Leaves the job, after the service thread has ended.
+    /// Leaves the job, after the service thread has ended. A provider that keeps replies for which
+    /// there was no room sends them first, for a limited time: a peer may wait for them.
     fn leave(progress: &Arc<Progress<Self>>);
 }
 

@@ -12,11 +12,19 @@ use crate::{LocalBuf, Pe};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// What a provider implements to serve requests.
+/// What a provider implements to serve requests. The thread that serves passes each one that
+/// arrives to [`RequestTarget::take`], and wakes others afterwards as
+/// [`Driver::serve`](super::service_thread::Driver::serve) says.
+///
+/// A request may arrive before this PE has the directory of its peers
+/// ([`Transport::connect`](crate::Transport::connect)), and so before
+/// [`keys::peer`](super::keys::peer) has their addresses. Its reply is then sent to where the
+/// request came from, or kept.
 pub trait Serving {
     /// Where the reply to a request is sent.
     type ReplyTo: Copy;
-    /// Identifies data that stay at the origin until the target fetches them.
+    /// Identifies data that stay at the origin until the target fetches them. `Infallible` if all
+    /// data arrive with their requests.
     type Remote;
     /// The provider's data on a segment.
     type Extra;
@@ -24,7 +32,10 @@ pub trait Serving {
     /// Returns the state of this PE.
     fn local(&self) -> &NetworkPe<Self::Extra>;
 
-    /// Sends a reply, with the results that follow it. The provider may take the buffer.
+    /// Sends a reply, with the results that follow it, or keeps it until there is room. Does not
+    /// wait, since two PEs might wait for each other. The provider may take the buffer. If the PE
+    /// is gone, that is a loss only if the reply has an answer: a PE that is only acknowledged may
+    /// have left the job.
     ///
     /// # Errors
     /// When the results are more than a request may ask for.
@@ -142,10 +153,12 @@ impl<T: Copy, R> RequestTarget<T, R> {
 
     /// Handles a request that has arrived. Keeps it if it must follow requests that are not carried
     /// out yet. Otherwise carries it out, and then the kept requests that waited for it; or begins
-    /// to fetch its attached data if these have not arrived.
+    /// to fetch its attached data if these have not arrived. The caller wakes threads of this PE
+    /// that wait for its memory.
     ///
     /// # Errors
-    /// When the request, or a kept one, violates the protocol.
+    /// When the request, or a kept one, violates the protocol. The caller reports it by
+    /// [`refuse`](super::refuse).
     pub fn take(
         &self,
         serving: &impl Serving<ReplyTo = T, Remote = R>,

@@ -7,21 +7,43 @@
 //!
 //! 1. If it calls a C library, make `sys/NAME-sys`: bindings without logic, opened at run time, of
 //!    the names in its `src/names.txt`, with a row in `ci/xtask/src/bindings.rs` and in
-//!    `bindings/generator.rs`.
-//! 2. Make a crate `crates/transport-NAME`, split as `transport-ucx` or `transport-tcp`: their
-//!    `lib.rs` say what each file has. Use the modules `progress`, `peers` and `segments` of this
-//!    crate. The smallest wire is `TestWire` in `engine/tests.rs`, and the smallest one that moves
-//!    data, with its network and driver, is in `tests/simulated` (`wire.rs` and `network.rs`).
-//! 3. Implement [`Wire`] for what starts the operations of an origin, and [`WireNetwork`] and
-//!    `Driver` for the state that its wires share. `NetworkTransport` publishes, registers,
+//!    `ci/xtask/src/bindings/generator.rs`.
+//! 2. Make a crate `crates/transport-NAME`, with the `LICENSE-*` links of `transport-tcp` and those
+//!    of its dependencies that it needs, and split as that one or `transport-ucx`: their `lib.rs`
+//!    say what each file has. Use the modules `progress`, `peers` and `segments` of this crate. The
+//!    smallest wire is `TestWire` in `engine/tests.rs`. The smallest one that moves data, with its
+//!    network and its service, is in `tests/simulated` (`wire.rs` and `network.rs`), where no
+//!    service thread runs: `progress.rs` of `transport-ucx` is a short driver. A provider over
+//!    sockets without connections takes some 600 lines, half of them for its messages.
+//! 3. Implement [`Wire`] for what starts the operations of an origin, [`WireNetwork`] and
+//!    [`Driver`](super::service_thread::Driver) for the state that its wires share, and
+//!    [`Serving`](super::target::Serving) for what carries out the requests of peers by a
+//!    [`RequestTarget`](super::target::RequestTarget). (`transport-tcp` has a target of its own,
+//!    since a connection keeps the order of requests.) `NetworkTransport` publishes, registers,
 //!    connects, makes endpoints and leaves the job, and `WireEndpoint` has the verbs. A poll for
-//!    one context may receive a reply for another one: `ReplyTable` passes it on.
-//! 4. State the digest of its sources in its `PROVIDER`: PEs of other builds are refused by it.
-//! 5. Add a test `tests/conformance.rs` with `harness = false` that calls `conformance::suite`, a
-//!    `Network` in `crates/shmem-c/tests/programs.rs`, and a step in `ci/xtask/src/test/steps.rs`.
-//! 6. Register the crate in `Cargo.toml`, `crates/providers` and `ci/xtask/src/tidy/layers.rs`, and
-//!    its name in the row of `SHMEM_TRANSPORT` in `crates/pe/src/settings.rs`. Describe it in
-//!    docs/transports.md.
+//!    one context may receive a reply for another one: it passes each reply to
+//!    [`ReplyTable::deliver`](super::ReplyTable::deliver), and the wire of that context takes it
+//!    from its [`Replies`](super::Replies). What threads that wait rely on is in the documentation
+//!    of [`Driver::serve`](super::service_thread::Driver::serve).
+//! 4. Write its `PROVIDER`. `sources` is the digest of its sources: PEs of other builds are refused
+//!    by it.
+//! 5. Add a test `tests/conformance.rs` with `harness = false` that calls `conformance::suite`, and
+//!    in `crates/shmem-c/tests/programs.rs` a `Network` and its rows in `SETTINGS`. If the tests of
+//!    the crate need a library or take minutes, they are a step in `ci/xtask/src/test/steps.rs`
+//!    (with the crate in `WITH_LONG_SUITES`) and in `ci/xtask/src/test.rs`; otherwise
+//!    `cargo xtask test --more` finds them.
+//! 6. Register the crate in `Cargo.toml`, `crates/providers` and `ci/xtask/src/tidy/layers.rs`, its
+//!    name in the row of `SHMEM_TRANSPORT` in `crates/pe/src/settings.rs` and, if it has events, in
+//!    `crates/system/src/log/filter.rs` and docs/rust-reference.md. Then `cargo xtask codegen`
+//!    writes docs/settings.md and the diagram of the crates, and `cargo xtask tidy` says what is
+//!    missing. Describe it in docs/transports.md. `git grep '"ucx", "ofi"'` finds the tests that
+//!    name all transports.
+//! 7. Try it, with the prefix for tests of CONTRIBUTING.md:
+//!
+//!    ```sh
+//!    cargo test -p rushmem-transport-NAME --test conformance signals    # one case; then all
+//!    SHMEM_ONNODE=off SHMEM_TRANSPORT=NAME $OSHRUN -n 2 $RUSHMEM_PREFIX/bin/shmem-verify
+//!    ```
 #![allow(unsafe_code)]
 
 use super::acks::Acks;
@@ -82,7 +104,9 @@ pub trait WireNetwork: Send + Sync {
     ) -> Result<Registered<Self::Extra>, Error>;
 
     /// Returns the provider's data on a PE from the address that the PE has published. Called for
-    /// each PE to check the address, and again at the first use of the PE.
+    /// each PE to check the address, and again at the first use of the PE. So it neither connects
+    /// nor takes what a PE needs only while it is used. [`keys::peer`](super::keys::peer) has the
+    /// data afterwards.
     ///
     /// # Errors
     /// When the address is damaged, or there is no path to the PE.
@@ -101,8 +125,8 @@ pub trait WireNetwork: Send + Sync {
         bytes: &[u8],
     ) -> Result<Self::Key, Error>;
 
-    /// Reports the loss of a PE. Returns the first loss that this transport has met, which may be
-    /// another one.
+    /// Reports the loss of a PE by [`Loss::of_peer`], with the host of [`Peers::host_of`]. Returns
+    /// the first loss that this transport has met, which may be another one.
     fn lose(&self, pe: Pe, why: &str) -> Error;
 }
 
@@ -125,8 +149,9 @@ pub enum StreamOrder {
     /// Messages arrive after the writes before them, too.
     WritesBeforeMessages,
     /// All operations take effect as they were issued: a write also follows the requests before it,
-    /// which the target's CPU carries out. So the acknowledgment of a request also covers what was
-    /// issued before it, and the engine flushes such a wire by a request that asks for one.
+    /// which the target's CPU carries out, and a read has the data of the writes before it. So the
+    /// acknowledgment of a request and the data of a read also cover the writes that were issued
+    /// before, and the engine flushes such a wire by a request that asks for one.
     Everything,
 }
 
@@ -167,9 +192,10 @@ pub struct WireCaps {
     pub longest_write: usize,
     /// Maximum number of bytes of a read.
     pub longest_read: usize,
-    /// Maximum number of bytes of a batch outside a session.
+    /// Maximum number of bytes of a batch outside a session, and of its results: 300 or more, so
+    /// that each entry fits.
     pub longest_batch: usize,
-    /// Maximum number of bytes of a batch in a session.
+    /// Maximum number of bytes of a batch in a session, and of its results: 300 or more.
     pub longest_session_batch: usize,
     /// The number of unacknowledged requests to a PE from which on only requests that ask for an
     /// acknowledgment are sent.
@@ -209,11 +235,13 @@ pub enum PostOutcome<T> {
     Done,
     /// The operation is in flight.
     Pending(T),
-    /// The wire has no room at present; the call tries again after a poll.
+    /// The wire has no room at present; the call tries again after a poll. If nothing signals that
+    /// there is room, [`WaitLimits::sleep`] bounds how late it tries.
     Full,
 }
 
-/// A message to send.
+/// A message to send: the encoded request, its entries, of at most a batch, and the attached data,
+/// of at most [`longest_signaled`](WireCaps::longest_signaled) bytes.
 pub struct SentMessage<'a> {
     /// The request, which is the head of the message.
     pub request: &'a Request,
@@ -296,6 +324,13 @@ pub trait Wire: Send + Sized {
     /// Starts a write from local memory, of 1 to [`longest_write`](WireCaps::longest_write) bytes.
     /// A write that has started owns its source until it is over; the wire may take it from the
     /// argument. If the write is not started, the wire leaves the source there.
+    ///
+    /// The source may be symmetric memory, which others change meanwhile. No word of up to 8 bytes
+    /// that is aligned at the target may be torn, since a program may poll it, unless the wire is
+    /// [that of the runtime](crate::EndpointUser::Runtime). Where CPUs copy,
+    /// [`Buffer::append_to`](crate::Buffer::append_to) with
+    /// [`AtomicLoads`](crate::mem::AtomicLoads) at the origin and [`Segments::write`] at the target
+    /// tear none. A copy by the kernel, as by `recv` or `process_vm_writev`, may.
     fn write(
         &mut self,
         network: &Self::Network,
@@ -306,7 +341,7 @@ pub trait Wire: Send + Sized {
 
     /// Starts a read to local memory, of 1 to [`longest_read`](WireCaps::longest_read) bytes.
     /// `awaited` says that the call waits for the data. The read owns its destination as a
-    /// [`write`](Wire::write) owns its source.
+    /// [`write`](Wire::write) owns its source, and tears no word either.
     fn read(
         &mut self,
         network: &Self::Network,
@@ -365,18 +400,22 @@ pub trait Wire: Send + Sized {
         Ok(self.in_flight_to(pe) == 0)
     }
 
-    /// Returns how many operations are in flight.
+    /// Returns how many operations are in flight, also reads that no call waits for. A write whose
+    /// start was [`Done`](PostOutcome::Done) need not count: the engine flushes it anyway.
     fn in_flight(&self) -> usize;
 
     /// Returns how many operations are in flight to a PE.
     fn in_flight_to(&self, pe: Pe) -> usize;
 
-    /// Polls the network, processes completions, and passes replies to `take`.
+    /// Polls the network, processes completions, and passes replies to `take`: those that it
+    /// receives for this origin, and those that other threads have received for it
+    /// ([`Replies::take`](super::Replies::take)).
     fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<Polled, Error>;
 
     /// Serves peers for a thread that waits, which calls this after each of its polls. The wire may
     /// skip a call: it decides by the number of `polls` so far, and by whether the thread
-    /// `expects_reply`. Returns true if there was work.
+    /// `expects_reply`. Counts the poll ([`ProgressState::count_poll`]), so that the service thread
+    /// leaves the network to this one. Returns true if there was work.
     fn serve(
         &self,
         network: &Self::Network,
@@ -388,7 +427,8 @@ pub trait Wire: Send + Sized {
     /// event, or after a poll has found a connection [broken](Polled::Broke).
     fn confirm(&mut self, network: &Self::Network, pe: Pe) -> Result<(), Error>;
 
-    /// Sleeps until there may be an event, but no longer than `at_most`.
+    /// Sleeps until there may be an event, but no longer than `at_most`, by
+    /// [`ProgressState::sleep_until_event`].
     fn sleep(&mut self, network: &Self::Network, at_most: Duration);
 
     /// Prepares the network to signal its next event by a descriptor, if it can. `are_unacked` says

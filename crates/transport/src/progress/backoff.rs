@@ -89,10 +89,12 @@ pub const UNSIGNALED_SLEEP: Duration = Duration::from_millis(10);
 pub const SIGNALED_SLEEP: Duration = Duration::from_millis(100);
 
 /// The limits by which the service thread of a provider leaves the network to waiting threads, and
-/// the longest sleep of these.
+/// the longest sleep of these. Begin with the `LIMITS` of `transport-tcp` if a descriptor signals
+/// all that arrives, otherwise with those of `transport-ucx`.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitLimits {
-    /// The longest sleep of a waiter between two polls.
+    /// The longest sleep of a waiter between two polls. It is short if nothing signals what the
+    /// waiter may need, such as room at a peer.
     pub sleep: Duration,
     /// Other threads poll often, so that the sleeps of the service thread get longer, if this is at
     /// least the average time between their polls during its last sleep.

@@ -323,7 +323,7 @@ pub fn state(pid: u32) -> char {
         .unwrap_or('X')
 }
 
-/// Reads lines until `count` of them have the form `pid N`. Returns these numbers.
+/// Reads lines until `count` of them end with `pid N`. Returns these numbers.
 pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     let mut pids = Vec::new();
     while pids.len() < count {
@@ -333,12 +333,9 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
             "stdout ended after {pids:?}"
         );
 
-        // On a terminal, the progress line may precede it.
-        let line = line.trim().rsplit("\x1b[K").next().unwrap_or_default();
-        pids.extend(
-            line.strip_prefix("pid ")
-                .map(|pid| pid.parse::<u32>().expect("a number")),
-        );
+        // On a terminal, the progress line may precede it, erased or not.
+        let pid = line.trim().rsplit_once("pid ").map(|(_, pid)| pid);
+        pids.extend(pid.map(|pid| pid.parse::<u32>().expect("a number")));
     }
 
     pids

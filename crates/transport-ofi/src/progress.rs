@@ -13,7 +13,7 @@ use crate::wire::OfiWire;
 use rushmem_system::descriptors::DescriptorWatch;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::Issuers;
-use rushmem_transport::engine::service_thread::{
+use rushmem_transport::engine::driver::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
 use rushmem_transport::progress::backoff::{UNSIGNALED_SLEEP, WaitLimits};

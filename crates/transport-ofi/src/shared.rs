@@ -16,7 +16,7 @@ use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::host::host_name;
 use rushmem_system::limits::getrlimit;
 use rushmem_system::lock::{lock, try_lock};
-use rushmem_transport::engine::service_thread::Served;
+use rushmem_transport::engine::driver::Served;
 use rushmem_transport::engine::{
     NetworkPe, Registered, Remote, ReplyTable, WireNetwork, keys, refuse,
 };

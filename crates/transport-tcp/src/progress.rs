@@ -17,7 +17,7 @@ use rushmem_connect::handshake::{Acceptor, Answer};
 use rushmem_connect::nonce;
 use rushmem_connect::strangers::{Claim, Proven, Shortage, number_of};
 use rushmem_system::lock::{lock, try_lock};
-use rushmem_transport::engine::service_thread::{
+use rushmem_transport::engine::driver::{
     Driver, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
 use rushmem_transport::engine::{Issuers, WireNetwork};

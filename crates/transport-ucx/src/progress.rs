@@ -5,7 +5,7 @@ use crate::shared::SharedState;
 use crate::wire::UcxWire;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::Issuers;
-use rushmem_transport::engine::service_thread::{
+use rushmem_transport::engine::driver::{
     Driver, MAX_SLEEP, MAX_SLEEP_IN_FLIGHT, Progress, Served, Sleeper, Woken,
 };
 use rushmem_transport::progress::backoff::{FLUSH_DELAY, UNSIGNALED_SLEEP, WaitLimits};

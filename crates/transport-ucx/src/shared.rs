@@ -12,7 +12,7 @@ use crate::ucp::{UcpContext, UcpMemory, UcpResource, Worker, status_string};
 use rushmem_system::descriptors::is_exhausted;
 use rushmem_system::limits::getrlimit;
 use rushmem_system::lock::{lock, try_lock};
-use rushmem_transport::engine::service_thread::Served;
+use rushmem_transport::engine::driver::Served;
 use rushmem_transport::engine::{NetworkPe, Registered, WireNetwork, refuse};
 use rushmem_transport::peers::Peers;
 use rushmem_transport::progress::backoff::FLUSH_DELAY;

@@ -5,7 +5,7 @@
 //! the state of all operations that were issued over it. Contexts use an origin through an
 //! [`Issuer`], which has its lock. A provider shares one struct among its wires and its service
 //! thread, with a [`NetworkPe`] and [`Peers`](crate::peers::Peers), which implements
-//! [`WireNetwork`] and [`Driver`](service_thread::Driver), and serves the requests of peers by
+//! [`WireNetwork`] and [`Driver`](driver::Driver), and serves the requests of peers by
 //! [`Serving`](target::Serving). `transport-ucx` is an example: see its `shared.rs`, `progress.rs`,
 //! `wire.rs` and `service.rs`.
 //!
@@ -26,7 +26,8 @@
 //! | `acks` | the numbers of requests, and the acknowledgments of their targets |
 //! | `message` | the heads of requests and replies as bytes |
 //! | `target` | how a target carries out requests in their order |
-//! | `service_thread` | the loop of the service thread, and what a provider does for it |
+//! | `driver` | what a provider does for the threads that make progress |
+//! | `service_thread` | the loop of the service thread |
 //! | `wire` | the traits that a provider implements, and the steps to add one |
 //!
 //! A new rule for order, batches, acknowledgments or completion also changes what must hold in
@@ -34,6 +35,7 @@
 
 pub mod acks;
 mod batching;
+pub mod driver;
 mod endpoint;
 pub mod entries;
 mod issuer;

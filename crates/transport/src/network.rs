@@ -2,8 +2,9 @@
 //! checks its peers, makes endpoints and leaves the job, once for all providers.
 #![allow(unsafe_code)]
 
+use crate::engine::driver::{Driver, Progress, Woken};
 use crate::engine::keys::check_record;
-use crate::engine::service_thread::{Driver, Progress, ServiceThread, Woken};
+use crate::engine::service_thread::ServiceThread;
 use crate::engine::{NetworkPe, Registered, WireLimit};
 use crate::peers::{PeAddress, Published};
 use crate::progress::events::AwaitedWord;

@@ -5,8 +5,8 @@
 use super::pair::{HEAP, ME, PEER, TestPair, pair};
 use crate::shared::SharedState;
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::driver::Driver;
 use rushmem_transport::engine::message::Ack;
-use rushmem_transport::engine::service_thread::Driver;
 use rushmem_transport::{
     AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Get, Put, SignalOrder, SourceBuf,
 };

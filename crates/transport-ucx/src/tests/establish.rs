@@ -5,7 +5,7 @@ use super::pair::{HEAP, PEER, TestPair, pair};
 use crate::shared::SharedState;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::Wire;
-use rushmem_transport::engine::service_thread::Driver;
+use rushmem_transport::engine::driver::Driver;
 use rushmem_transport::{Completion, Endpoint, Error, Put, SourceBuf};
 use rustix::net::{AddressFamily, SocketAddrAny, SocketType, bind, getsockname, socket, sockopt};
 use std::collections::HashSet;

@@ -6,7 +6,7 @@ use super::pair::{HEAP, NBYTES, PEER, TestPair, pair};
 use crate::shared::SharedState;
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::WireEndpoint;
-use rushmem_transport::engine::service_thread::Driver;
+use rushmem_transport::engine::driver::Driver;
 use rushmem_transport::{
     AmoOp, AmoRequest, Completion, DestBuf, Endpoint, Error, Get, LocalBuf, Put, SignalOrder,
     SourceBuf,

@@ -8,7 +8,7 @@ use crate::shared::SharedState;
 use crate::ucp::{ConfigChange, UcpContext, UcpMemory};
 use crate::wire::UcxWire;
 use rushmem_system::lock::lock;
-use rushmem_transport::engine::service_thread::Progress;
+use rushmem_transport::engine::driver::Progress;
 use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint, WireLimit};
 use rushmem_transport::peers::{PeAddress, Published};
 use rushmem_transport::{

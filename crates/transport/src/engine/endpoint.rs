@@ -5,9 +5,9 @@
 //! network carries out the atomic operations.
 #![allow(unsafe_code)]
 
+use super::driver::{Driver, Progress};
 use super::issuer::Issuer;
 use super::origin::Origin;
-use super::service_thread::{Driver, Progress};
 use crate::{
     AmoRequest, Completion, Dest, DestBuf, Endpoint, EndpointUser, Error, Get, OldValue, Pe, Put,
     SignalOrder, Source, StridedBlocks,

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 /// What a provider implements to serve requests. The thread that serves passes each one that
 /// arrives to [`RequestTarget::take`], and wakes others afterwards as
-/// [`Driver::serve`](super::service_thread::Driver::serve) says.
+/// [`Driver::serve`](super::driver::Driver::serve) says.
 ///
 /// A request may arrive before this PE has the directory of its peers
 /// ([`Transport::connect`](crate::Transport::connect)), and so before

@@ -16,7 +16,7 @@
 //!    service thread runs: `progress.rs` of `transport-ucx` is a short driver. A provider over
 //!    sockets without connections takes some 600 lines, half of them for its messages.
 //! 3. Implement [`Wire`] for what starts the operations of an origin, [`WireNetwork`] and
-//!    [`Driver`](super::service_thread::Driver) for the state that its wires share, and
+//!    [`Driver`](super::driver::Driver) for the state that its wires share, and
 //!    [`Serving`](super::target::Serving) for what carries out the requests of peers by a
 //!    [`RequestTarget`](super::target::RequestTarget). (`transport-tcp` has a target of its own,
 //!    since a connection keeps the order of requests.) `NetworkTransport` publishes, registers,
@@ -24,7 +24,7 @@
 //!    one context may receive a reply for another one: it passes each reply to
 //!    [`ReplyTable::deliver`](super::ReplyTable::deliver), and the wire of that context takes it
 //!    from its [`Replies`](super::Replies). What threads that wait rely on is in the documentation
-//!    of [`Driver::serve`](super::service_thread::Driver::serve).
+//!    of [`Driver::serve`](super::driver::Driver::serve).
 //! 4. Write its `PROVIDER`. `sources` is the digest of its sources: PEs of other builds are refused
 //!    by it.
 //! 5. Add a test `tests/conformance.rs` with `harness = false` that calls `conformance::suite`, and

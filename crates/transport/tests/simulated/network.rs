@@ -9,8 +9,8 @@ use crate::queue::WireState;
 use crate::wire::SimulatedWire;
 use crate::world::{self, Event, World};
 use rushmem_transport::engine::Remote;
+use rushmem_transport::engine::driver::{Driver, Progress, Served, Sleeper, Woken};
 use rushmem_transport::engine::message::{Reply, Request};
-use rushmem_transport::engine::service_thread::{Driver, Progress, Served, Sleeper, Woken};
 use rushmem_transport::engine::target::{Attached, Contents, Incoming, RequestTarget, Serving};
 use rushmem_transport::engine::{
     Issuers, NetworkPe, Registered, ReplyTable, StreamOrder, WireLimit, WireNetwork,

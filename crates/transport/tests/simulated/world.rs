@@ -17,7 +17,7 @@ use crate::program;
 use crate::queue::WireState;
 use fastrand::Rng;
 use rushmem_transport::Pe;
-use rushmem_transport::engine::service_thread::Driver;
+use rushmem_transport::engine::driver::Driver;
 use rushmem_transport::engine::target::RequestTarget;
 use std::cell::RefCell;
 use std::cmp::Reverse;

@@ -2,11 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::*;
+use crate::engine::driver::{MAX_SLEEP, Woken};
 use crate::engine::tests::TestWire;
-use crate::engine::{NetworkPe, Registered};
+use crate::engine::{Issuers, NetworkPe, Registered, WireLimit, WireNetwork};
 use crate::peers::Peers;
+use crate::progress::events::AwaitedWord;
 use crate::segments::heap_blocks::HeapBlock;
-use crate::{LocalBuf, Open, Pe, Segment};
+use crate::{EndpointUser, LocalBuf, Open, Pe, Segment};
 use std::io::PipeReader;
 use std::os::fd::AsFd;
 use std::sync::Mutex;
@@ -243,28 +245,4 @@ fn to_serve_beside_a_long_call_does_not_begin_the_backoff_anew() {
         next.iter().all(|sleep| sleep.brief == FLUSH_DELAY),
         "{next:?}"
     );
-}
-
-#[test]
-fn sleeps_get_longer_once_nothing_has_happened_for_long() {
-    let local = NetworkPe::<()>::new(&Open::for_tests(), "here".to_owned(), &LIMITS);
-    let state = local.expect("a timer").state;
-    let long_ago = Instant::now().checked_sub(LIMIT).expect("a later time");
-    let mut sleeper = Sleeper {
-        state: &state,
-        schedule: Schedule::new(&LIMITS, false),
-        brief: FLUSH_DELAY,
-        worked: false,
-        last_event: long_ago,
-    };
-
-    sleeper.until(&[], Duration::ZERO);
-    assert_eq!(sleeper.stalled(), MAX_STALLED);
-
-    state.wake();
-    sleeper.until(&[], LIMIT);
-    assert!(sleeper.last_event > long_ago);
-
-    sleeper.last_event = Instant::now();
-    assert!(sleeper.stalled() < MAX_SLEEP_IN_FLIGHT);
 }

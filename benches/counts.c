@@ -38,6 +38,8 @@ int main(int argc, char **argv)
         CALL(sink = shmem_long_g(word, pe));
     } else if (strcmp(routine, "shmem_long_atomic_fetch_add") == 0) {
         CALL(sink = shmem_long_atomic_fetch_add(word, 1, pe));
+    } else if (strcmp(routine, "shmem_long_atomic_compare_swap") == 0) {
+        CALL(sink = shmem_long_atomic_compare_swap(word, i, i + 1, pe));
     } else if (strcmp(routine, "shmem_putmem") == 0) {
         CALL(shmem_putmem(word, &local, sizeof local, pe));
     } else if (strcmp(routine, "shmem_getmem") == 0) {

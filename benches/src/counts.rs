@@ -58,16 +58,41 @@ const ROUTINES: [Routine; 5] = [
         in_rust: &["rust_fetch_add", "rust_fetch_add_stored"],
     },
 ];
-/// Routines that may wait, and one of teams, counted in a job of one PE. They are not compared with
-/// their Rust forms, which check more.
-const OF_TEAMS_AND_WAITS: [&str; 7] = [
-    "shmem_barrier_all",
-    "shmem_long_sum_reduce",
-    "shmem_long_broadcast",
-    "shmem_long_fcollect",
-    "shmem_long_wait_until",
-    "shmem_team_my_pe",
-    "shmem_set_lock",
+/// Routines that may wait, one of teams, and one of which Rust makes loops, counted in a job of one
+/// PE. Their Rust forms differ in what they do and check, so they are not compared.
+const OTHERS: [Routine; 8] = [
+    Routine {
+        in_c: "shmem_barrier_all",
+        in_rust: &["rust_barrier_all"],
+    },
+    Routine {
+        in_c: "shmem_long_sum_reduce",
+        in_rust: &["rust_all_reduce"],
+    },
+    Routine {
+        in_c: "shmem_long_broadcast",
+        in_rust: &["rust_broadcast"],
+    },
+    Routine {
+        in_c: "shmem_long_fcollect",
+        in_rust: &["rust_all_gather", "rust_all_gather_slice"],
+    },
+    Routine {
+        in_c: "shmem_long_wait_until",
+        in_rust: &["rust_wait"],
+    },
+    Routine {
+        in_c: "shmem_team_my_pe",
+        in_rust: &[],
+    },
+    Routine {
+        in_c: "shmem_set_lock",
+        in_rust: &[],
+    },
+    Routine {
+        in_c: "shmem_long_atomic_compare_swap",
+        in_rust: &["rust_compare_exchange", "rust_fetch_max"],
+    },
 ];
 const SOURCE: &str = "benches/counts.c";
 /// The program that makes operations through the Rust interface.
@@ -171,14 +196,11 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
     let rust = rust_program(workspace, release.file(IN_RUST)?)?;
 
     let mut counts = Vec::new();
-    for routine in ROUTINES {
+    for routine in ROUTINES.iter().chain(&OTHERS) {
         counts.push(count_on_node(workspace, &c, routine.in_c)?);
         for operation in routine.in_rust {
             counts.push(count_on_node(workspace, &rust, operation)?);
         }
-    }
-    for routine in OF_TEAMS_AND_WAITS {
-        counts.push(count_on_node(workspace, &c, routine)?);
     }
 
     if process::on_path(LIBFABRIC.program).is_some() {

@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 
-use shmem::{Atomic, Peer, Shmem, Sym, SymSlice};
+use shmem::{Atomic, Peer, Shmem, Sum, Sym, SymSlice, Team};
 
 /// Defines functions that are not inlined and whose symbols are their plain names.
 macro_rules! counted {
@@ -45,6 +45,30 @@ counted! {
     fn rust_fetch_add_stored(dest: &Sym<Atomic<i64>>, value: i64, peer: Peer<'_>) -> i64 {
         dest.on(peer).fetch_add(value)
     }
+    fn rust_compare_exchange(dest: &Sym<Atomic<i64>>, value: i64, peer: Peer<'_>) -> bool {
+        dest.on(peer).compare_exchange(value, value + 1).is_ok()
+    }
+    fn rust_fetch_max(dest: &Sym<Atomic<i64>>, value: i64, peer: Peer<'_>) -> i64 {
+        dest.on(peer).fetch_max(value)
+    }
+    fn rust_wait(shmem: &Shmem, word: &Sym<i64>) -> i64 {
+        shmem.wait(word.ge(0))
+    }
+    fn rust_barrier_all(shmem: &Shmem) {
+        shmem.barrier_all();
+    }
+    fn rust_all_reduce(team: &Team<'_>, value: i64) -> i64 {
+        team.all_reduce(value, Sum)
+    }
+    fn rust_broadcast(team: &Team<'_>, value: i64) -> i64 {
+        team.broadcast(value, 0)
+    }
+    fn rust_all_gather(team: &Team<'_>, value: i64) -> Vec<i64> {
+        team.all_gather(value)
+    }
+    fn rust_all_gather_slice(team: &Team<'_>, values: &[i64]) -> Vec<i64> {
+        team.all_gather_slice(values)
+    }
 }
 
 fn main() {
@@ -57,7 +81,8 @@ fn main() {
     let shmem = shmem::init();
     let pe = shmem.n_pes() - 1;
     // A peer that was stored costs the same, whoever made it.
-    let peer = shmem.world().pe(pe);
+    let world = shmem.world();
+    let peer = world.pe(pe);
     let word = shmem.array::<i64>(1);
     let atomic = shmem.zeroed::<Atomic<i64>>();
     let mut local = [0];
@@ -72,6 +97,14 @@ fn main() {
             "rust_g" => _ = black_box(rust_g(&shmem, &word[0], pe)),
             "rust_fetch_add" => _ = black_box(rust_fetch_add(&shmem, &atomic, 1, pe)),
             "rust_fetch_add_stored" => _ = black_box(rust_fetch_add_stored(&atomic, 1, peer)),
+            "rust_compare_exchange" => _ = black_box(rust_compare_exchange(&atomic, i, peer)),
+            "rust_fetch_max" => _ = black_box(rust_fetch_max(&atomic, i, peer)),
+            "rust_wait" => _ = black_box(rust_wait(&shmem, &word[0])),
+            "rust_barrier_all" => rust_barrier_all(&shmem),
+            "rust_all_reduce" => _ = black_box(rust_all_reduce(world, i)),
+            "rust_broadcast" => _ = black_box(rust_broadcast(world, i)),
+            "rust_all_gather" => _ = black_box(rust_all_gather(world, i)),
+            "rust_all_gather_slice" => _ = black_box(rust_all_gather_slice(world, &local)),
             _ => panic!("there is no operation {operation}"),
         }
     }

@@ -177,8 +177,8 @@ impl Membership {
     /// Sends `record` to the first PE of each node, which waits for the records of all PEs. The
     /// other PEs get `None` without waiting. Collective over the whole job.
     ///
-    /// Before its next exchange, a PE that got `None` must know that the first PE of its node has the
-    /// records, for example because it has read what that PE has published.
+    /// Before its next exchange, a PE that got `None` must know that the first PE of its node has
+    /// the records, for example because it has read what that PE has published.
     ///
     /// # Errors
     /// As [`Membership::exchange`].
@@ -224,7 +224,7 @@ impl Membership {
         }
     }
 
-    /// Takes the files that the PEs of this node have passed to [`Membership::open`], in the order
+    /// Takes the files that the PEs of this node have passed to [`Membership::join`], in the order
     /// of the PEs; `None` for a PE without one. The list is empty at the second call, under
     /// `oshrun`, and in a job of one PE without a launcher.
     pub fn take_node_files(&mut self) -> Vec<Option<OwnedFd>> {
@@ -385,9 +385,9 @@ fn lookup(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// Returns the handle that ends a job of `oshrun`, for a PE that fails before it has joined the job:
-/// `oshrun` prints an error of all PEs as one message. The PE cannot join afterwards. Returns `None`
-/// without `oshrun`, if it cannot be reached, and for a PE that has joined.
+/// Returns the handle that ends a job of `oshrun`, for a PE that fails before it has joined the
+/// job: `oshrun` prints an error of all PEs as one message. The PE cannot join afterwards. Returns
+/// `None` without `oshrun`, if it cannot be reached, and for a PE that has joined.
 pub fn aborter_without_joining() -> Option<Aborter> {
     if HAS_JOINED.swap(true, Ordering::Relaxed) {
         return None;

@@ -8,8 +8,8 @@
 //! rules. It cannot kill the processes, so each PE has a thread that ends its process when the
 //! meeting requests that, or when the connection to the meeting is lost before the last finalize.
 //!
-//! The rest of this crate treats a meeting as a process manager ([`client`]), also where the PEs of a
-//! node find each other (`node`).
+//! The rest of this crate treats a meeting as a process manager (`client`), also where the PEs of
+//! a node find each other (`node`).
 
 mod client;
 mod listen;

@@ -110,7 +110,8 @@ const ON_NODE: Suite = Suite {
 
 /// Transfers of PEs that are connected only by TCP over the loopback interface. `compute` with 1 PE
 /// and with 2 shows how much an idle peer slows down a PE that computes. If the sysctl
-/// net.ipv4.tcp_congestion_control is `bbr`, rows of 1 MiB show the pacing of the kernel: use `reno`.
+/// net.ipv4.tcp_congestion_control is `bbr`, rows of 1 MiB show the pacing of the kernel: use
+/// `reno`.
 const TCP: Suite = Suite {
     name: "tcp",
     programs: &[("compute", 1), ("compute", 2)],

@@ -377,8 +377,8 @@ mod tests {
         for words in ["outlived", "sleep 1001"] {
             assert!(complaint.contains(words), "not {words}: {complaint}");
         }
-        // The kernel ends it some time after the signal. A process that has ended has no command line,
-        // even if nobody has waited for it.
+        // The kernel ends it some time after the signal. A process that has ended has no command
+        // line, even if nobody has waited for it.
         eventually("the process has ended", || {
             let command = std::fs::read(format!("/proc/{pid}/cmdline"));
             command.unwrap_or_default().is_empty()

@@ -1,7 +1,7 @@
 //! The names of the environment variables by which a launcher passes information to a PE.
 //!
-//! `launched::inherited` reads the descriptors of oshrun, `membership::route` the variables of other
-//! launchers, and `unlaunched::variables` those of a job without a launcher.
+//! `launched::inherited` reads the descriptors of oshrun, `membership::route` the variables of
+//! other launchers, and `unlaunched::variables` those of a job without a launcher.
 
 /// Descriptor of an inherited Unix stream socket that is connected to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";

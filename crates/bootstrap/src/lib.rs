@@ -6,8 +6,8 @@
 //!   has finalized, and can end the whole job.
 //! - `launched`: how a process that a launcher has started joins its job: by Rushmem's own protocol
 //!   under `oshrun`, otherwise by PMI-1, PMI-2 or PMIx.
-//! - [`unlaunched`]: how processes join a job that no launcher has started. They find each other at a
-//!   meeting, which one of them serves.
+//! - [`unlaunched`]: how processes join a job that no launcher has started. They find each other at
+//!   a meeting, which one of them serves.
 //! - `node`: the PEs of one node, and how they find each other if `oshrun` has not started them.
 //! - [`launcher`]: the rules of a job at its launcher, without any I/O; `oshrun` runs them, and so
 //!   does the process that serves a meeting. [`proto`] has the messages between both sides.

@@ -503,8 +503,8 @@ impl NodeExchange {
     }
 }
 
-/// Converts an error of a [`Connection`], which names `oshrun`, to one that names the PE at the other
-/// end.
+/// Converts an error of a [`Connection`], which names `oshrun`, to one that names the PE at the
+/// other end.
 fn node_peer_error(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },

@@ -21,7 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The connection of a process to the manager that has started it, or to the meeting of its job.
 ///
-/// Every process calls [`ProcessManager::fence`] the same number of times. Any process may put and get.
+/// Every process calls [`ProcessManager::fence`] the same number of times. Any process may put and
+/// get.
 pub(crate) trait ProcessManager: Debug + Send {
     /// Returns the number of this process.
     fn pe(&self) -> u32;

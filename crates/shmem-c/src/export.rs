@@ -10,8 +10,8 @@
 ///
 /// The parts are joined without anything between them. `call` names the function to the runtime.
 ///
-/// The unit tests look only at signatures. Their program has no bodies, whose compilation would take
-/// most of its time.
+/// The unit tests look only at signatures. Their program has no bodies, whose compilation would
+/// take most of its time.
 macro_rules! export {
     ($(
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?

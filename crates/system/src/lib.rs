@@ -6,8 +6,8 @@
 //! - [`log`]: the events that `SHMEM_DEBUG` prints. [`stderr`]: lines on standard error.
 //!   [`setting`]: environment variables.
 //! - [`host`], [`clock`], [`devices`]: the name of this host, its clock and its network devices.
-//!   [`descriptors`], [`limits`], [`maps`]: the file descriptors, the limits and the mappings of this
-//!   process.
+//!   [`descriptors`], [`limits`], [`maps`]: the file descriptors, the limits and the mappings of
+//!   this process.
 //! - [`refused_calls`]: the system calls that a filter refuses to this process.
 //! - [`thread_sanitizer`]: the tool that may watch the threads of this process.
 //! - [`interfaces`]: the addresses and ports at which sockets listen.

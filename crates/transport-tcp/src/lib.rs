@@ -6,8 +6,8 @@
 //!
 //! - `transport` opens the sockets; `wire` starts the operations of contexts, which the `engine` of
 //!   `rushmem-transport` orders, batches and completes;
-//! - `progress` serves peers, for waiting threads and as the driver of the service thread; `service`
-//!   is the state of that, and `expected` predicts which peer sends next;
+//! - `progress` serves peers, for waiting threads and as the driver of the service thread;
+//!   `service` is the state of that, and `expected` predicts which peer sends next;
 //! - `shared` is the state that all wires share: the peers and the `link` to each of them;
 //!   `connect` makes connections, and `establishment` ensures that two PEs have only one;
 //! - `receiving` has the segments, replies and buffers that connections need to receive, and writes

@@ -1,7 +1,7 @@
 //! The event loop of a job, from its start to the exit status of oshrun.
 //!
-//! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::launcher` and
-//! executes their decisions. It is single-threaded, and handles everything that a PE has sent
+//! Passes events (frames, exits, signals, timeouts) to the rules of `rushmem_bootstrap::launcher`
+//! and executes their decisions. It is single-threaded, and handles everything that a PE has sent
 //! before it handles the exit of that PE.
 
 pub mod plan;

@@ -19,8 +19,8 @@ const PARTS: &str = "../share/rushmem/shmem-perf";
 const ARCHIVE: &str = "libshmem_perf.a";
 /// The file beside the sources with the arguments of the compiler, by which the installation builds
 /// this program for Rushmem, too. There are no warnings (`-w`), since some routines that are
-/// measured are deprecated in other libraries. The static library is after the sources that need it, and
-/// before the libraries that it needs.
+/// measured are deprecated in other libraries. The static library is after the sources that need
+/// it, and before the libraries that it needs.
 const ARGUMENTS: &str = "arguments";
 
 /// Build this program for another OpenSHMEM library.

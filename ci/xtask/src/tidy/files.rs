@@ -1,6 +1,6 @@
-//! Rules for files: only known names at the top of the repository, a maximum length, a module doc
-//! at the start, a permission for unsafe code only where there is some, no paths of one machine,
-//! and no conflicts of a merge.
+//! Rules for files: only known names at the top of the repository, a maximum length of files and of
+//! lines of comments, a module doc at the start, a permission for unsafe code only where there is
+//! some, no paths of one machine, and no conflicts of a merge.
 
 use std::collections::BTreeSet;
 
@@ -28,6 +28,9 @@ const TOP: &[&str] = &[
 /// than one subject.
 const LONGEST: usize = 900;
 
+/// Maximum number of characters of a line of a comment, which rustfmt does not break.
+const WIDEST: usize = 100;
+
 /// The line at the top of a file with unsafe code.
 const ALLOW_UNSAFE: &str = "#![allow(unsafe_code)]";
 
@@ -53,6 +56,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     for file in &tree.files {
         if file.is_rust() && !file.is_generated() {
             complaints.extend(shape(file));
+            complaints.extend(wide_comments(file));
             complaints.extend(unsafe_code(file));
         }
         complaints.extend(paths_of_one_machine(file));
@@ -95,6 +99,20 @@ fn shape(file: &File) -> Vec<String> {
             "{}: it has {lines} lines, more than {LONGEST}",
             file.path
         ));
+    }
+    complaints
+}
+
+fn wide_comments(file: &File) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in (1..).zip(file.text.lines()) {
+        let width = line.chars().count();
+        if line.trim_start().starts_with("//") && width > WIDEST {
+            let path = &file.path;
+            complaints.push(format!(
+                "{path}:{number}: the comment has {width} columns, more than {WIDEST}"
+            ));
+        }
     }
     complaints
 }

@@ -1,9 +1,9 @@
 //! The sockets at which a process serves a meeting.
 //!
-//! The process that makes a unique id listens at the addresses that the settings select. If the user
-//! has named a host and a port, PE 0 listens at all addresses of the name that this machine has, or
-//! at none. If another process held one of them, members would reach that process there, and it
-//! could pass on, drop or delay what they send.
+//! The process that makes a unique id listens at the addresses that the settings select. If the
+//! user has named a host and a port, PE 0 listens at all addresses of the name that this machine
+//! has, or at none. If another process held one of them, members would reach that process there,
+//! and it could pass on, drop or delay what they send.
 
 use std::fmt;
 use std::fs;

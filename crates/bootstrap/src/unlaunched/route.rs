@@ -1,5 +1,5 @@
-//! What a process must know to join a meeting: its address, the secret of the job, the number of the
-//! PE, and the time limits.
+//! What a process must know to join a meeting: its address, the secret of the job, the number of
+//! the PE, and the time limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -14,23 +14,23 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 // Measurements decided the rows, on virtual machines with two cores. Times are multiples of those
 // of the other algorithm:
 //
-// - broadcast: with four PEs over TCP and a barrier, `scatter_all_gather` takes 2.8 times as long as
-//   `binomial` for 512 bytes, 0.9 for 256 KiB and 0.6 for 2 MiB, so the setting offers it.
+// - broadcast: with four PEs over TCP and a barrier, `scatter_all_gather` takes 2.8 times as long
+//   as `binomial` for 512 bytes, 0.9 for 256 KiB and 0.6 for 2 MiB, so the setting offers it.
 // - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores, and at any
 //   size if PEs share CPUs.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,
 //   0.57 to 0.76 for 64 KiB, and over TCP 0.87 to 1.2 for 128 KiB, with two to eight members. With
 //   more members the bytes of each round weigh more.
-// - reduce over TCP without receive buffers: `direct` takes 1 to 2.7 of `rabenseifner` for 32 KiB to
-//   1 MiB with two to eight PEs.
+// - reduce over TCP without receive buffers: `direct` takes 1 to 2.7 of `rabenseifner` for 32 KiB
+//   to 1 MiB with two to eight PEs.
 // - `two_level`, on two virtual nodes of two and of four PEs, takes of the best algorithm of one
 //   level: in a sync 0.8 and 0.9, in a reduction of 8 bytes 0.7 and 0.6, of 8 KiB 0.65 and 0.55, of
 //   256 KiB 0.9; from 512 KiB on `rabenseifner` is as fast or faster.
 // - collect over a network, if PEs share CPUs: `recursive_doubling` takes 0.8 to 0.95 of `bruck`,
 //   and over TCP `ring` takes 1.3 to 1.7 of either. With 2 MiB of eight PEs `neighbor_exchange`
 //   takes 0.86 of `recursive_doubling`.
-// - collect from 512 KiB on: `ring` and `neighbor_exchange` are faster than `bruck`, since neighbors
-//   share caches and links.
+// - collect from 512 KiB on: `ring` and `neighbor_exchange` are faster than `bruck`, since
+//   neighbors share caches and links.
 // - alltoall of blocks of 8 bytes to 1 KiB: with eight PEs `bruck` takes 0.53 of `pairwise` on
 //   separate nodes and 0.6 on two virtual nodes, with four PEs 0.75 and 0.95. On one node, and on
 //   several with four PEs each, it takes 1.5.

@@ -1,6 +1,6 @@
-//! The table of where each point of crates/shmem-c/spec/semantics.md is checked, or why it is not. A
-//! comment says which part of a point has no test. The table is compared with that list and with the
-//! files that it names, so that a point without a check is found.
+//! The table of where each point of crates/shmem-c/spec/semantics.md is checked, or why it is not.
+//! A comment says which part of a point has no test. The table is compared with that list and with
+//! the files that it names, so that a point without a check is found.
 
 use std::path::Path;
 

@@ -23,8 +23,8 @@ const REGISTERS_ELSE: &str = "registers something else, or is in another call; a
 const ENDS_ELSE: &str = "does something else than to return from the same closure; all PEs make \
     the same collective calls there";
 
-/// The error of [`Shmem::with_registered`]: the memory of a PE cannot be registered, or the heap has
-/// no room for its pages. It is the same on all PEs; a warning of PE 0 says which PE and why.
+/// The error of [`Shmem::with_registered`]: the memory of a PE cannot be registered, or the heap
+/// has no room for its pages. It is the same on all PEs; a warning of PE 0 says which PE and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotRegistered;
 
@@ -39,10 +39,10 @@ impl fmt::Display for NotRegistered {
 impl std::error::Error for NotRegistered {}
 
 impl<C: Threads> Shmem<C> {
-    /// Calls `f` with the elements of `memory`, which are symmetric until it returns, and keep their
-    /// values (`shmemx_buffer_register`, an extension). All PEs pass the same number of elements.
-    /// Collective, also its end, which waits until all PEs have returned from their `f` and
-    /// completes the operations that this PE has issued.
+    /// Calls `f` with the elements of `memory`, which are symmetric until it returns, and keep
+    /// their values (`shmemx_buffer_register`, an extension). All PEs pass the same number of
+    /// elements. Collective, also its end, which waits until all PEs have returned from their `f`
+    /// and completes the operations that this PE has issued.
     ///
     /// ```
     /// # let shmem = shmem::init();
@@ -62,9 +62,9 @@ impl<C: Threads> Shmem<C> {
     ///
     /// # Errors
     /// If the memory of a PE is on a stack, symmetric already, shared with other processes, or
-    /// aligned otherwise than on the other PEs (modulo 16 bytes), or if it shares a page with memory
-    /// that is registered meanwhile: register two parts of one vector instead, as one. The call then
-    /// has had no effect.
+    /// aligned otherwise than on the other PEs (modulo 16 bytes), or if it shares a page with
+    /// memory that is registered meanwhile: register two parts of one vector instead, as one. The
+    /// call then has had no effect.
     #[doc(alias = "shmemx_buffer_register")]
     #[doc(alias = "shmemx_buffer_unregister")]
     pub fn with_registered<T: PlainData, R>(

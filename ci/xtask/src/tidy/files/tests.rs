@@ -40,6 +40,13 @@ fn the_length_of_a_rust_file_is_limited() {
 }
 
 #[test]
+fn the_width_of_a_comment_is_limited() {
+    let text = format!("//! Why.\n    // §{}", "x".repeat(WIDEST - 8));
+    assert!(check(&tree(&[("ci/a.rs", &text)])).is_empty());
+    assert_eq!(check(&tree(&[("ci/a.rs", &(text + "x"))])).len(), 1);
+}
+
+#[test]
 fn a_file_with_unsafe_code_says_so_itself() {
     let said = "//! Why.\n#![allow(unsafe_code)]\n";
     let some = "unsafe { read() };\n";

@@ -1,5 +1,5 @@
-//! Tests jobs of a process manager in one process: each PE is a thread, and each node has another secret, so
-//! that PEs find only those of their own node.
+//! Tests jobs of a process manager in one process: each PE is a thread, and each node has another
+//! secret, so that PEs find only those of their own node.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Barrier, Mutex};

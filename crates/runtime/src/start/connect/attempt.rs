@@ -147,8 +147,8 @@ pub(super) fn attempt(
         .map_err(|error| error.to_string());
     let endpoint = exchange_results(job, connected)?;
 
-    // Each PE knows the addresses of all now, and can answer the probe. Providers that connect when a
-    // peer is first used, such as TCP, do so in the probe.
+    // Each PE knows the addresses of all now, and can answer the probe. Providers that connect when
+    // a peer is first used, such as TCP, do so in the probe.
     let probed = run_probe(call, links, &*transport, endpoint);
     let endpoint = exchange_results(job, probed)?;
     host.end_job_on_loss();
@@ -168,8 +168,9 @@ fn publish_announced(job: &Job, own: &Announced) -> Result<(), StartError> {
     };
     let records: Records<Announced> = decoded(records)?;
     let bytes = Directory::encode((0..job.n_pes).map(|pe| records[pe].record()));
-    // SAFETY: the transport of the attempt before reads what was published for it. Each PE has closed
-    // that transport before it opened this one, and all have sent the results of opening this one.
+    // SAFETY: the transport of the attempt before reads what was published for it. Each PE has
+    // closed that transport before it opened this one, and all have sent the results of opening
+    // this one.
     unsafe { job.memory.publish(&bytes) };
     Ok(())
 }

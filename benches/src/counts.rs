@@ -31,12 +31,13 @@ use network::CountedJob;
 struct Routine {
     /// Its name, which benches/counts.c takes.
     in_c: &'static str,
-    /// The functions of benches/src/bin/counts.rs that make the same operation through the Rust
-    /// interface: on a peer that is made of a number, and on one that was stored.
+    /// The functions of benches/src/bin/counts.rs for the same purpose through the Rust interface.
     in_rust: &'static [&'static str],
 }
 
-const ROUTINES: [Routine; 5] = [
+/// Routines whose Rust forms do the same: on a peer that is made of a number, and on one that was
+/// stored.
+const COMPARED: [Routine; 5] = [
     Routine {
         in_c: "shmem_putmem",
         in_rust: &["rust_put", "rust_put_stored"],
@@ -58,9 +59,10 @@ const ROUTINES: [Routine; 5] = [
         in_rust: &["rust_fetch_add", "rust_fetch_add_stored"],
     },
 ];
-/// Routines that may wait, one of teams, and one of which Rust makes loops, counted in a job of one
-/// PE. Their Rust forms differ in what they do and check, so they are not compared.
-const OTHERS: [Routine; 8] = [
+/// Routines that may wait, one of teams, and the compare-and-swap, by which Rust also makes
+/// operations that the standard lacks, counted in a job of one PE. Their Rust forms differ in what
+/// they do and check.
+const NOT_COMPARED: [Routine; 8] = [
     Routine {
         in_c: "shmem_barrier_all",
         in_rust: &["rust_barrier_all"],
@@ -196,7 +198,7 @@ fn count_all(workspace: &Workspace, test_prefix: &Path) -> Result<Vec<Count>> {
     let rust = rust_program(workspace, release.file(IN_RUST)?)?;
 
     let mut counts = Vec::new();
-    for routine in ROUTINES.iter().chain(&OTHERS) {
+    for routine in COMPARED.iter().chain(&NOT_COMPARED) {
         counts.push(count_on_node(workspace, &c, routine.in_c)?);
         for operation in routine.in_rust {
             counts.push(count_on_node(workspace, &rust, operation)?);
@@ -323,7 +325,7 @@ fn slower_in_rust(counts: &[Count]) -> Vec<String> {
     };
 
     let mut complaints = Vec::new();
-    for Routine { in_c, in_rust } in ROUTINES {
+    for Routine { in_c, in_rust } in COMPARED {
         for operation in in_rust {
             if let Some(c) = instructions_of(in_c)
                 && let Some(rust) = instructions_of(operation)

@@ -72,7 +72,7 @@ impl Default for JoinOptions<'_> {
 
 /// True once this process has begun to join its job, or has aborted it without that. Relaxed, since
 /// the swaps only decide which call may take the descriptors, and publish no data.
-static HAS_JOINED: AtomicBool = AtomicBool::new(false);
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 impl Membership {
     /// Joins the job that the environment shows or the program has named: that of `oshrun`, of a
@@ -93,7 +93,7 @@ impl Membership {
         options: &JoinOptions<'_>,
         identified: impl FnOnce(u32, Aborter),
     ) -> Result<Membership, Error> {
-        if HAS_JOINED.swap(true, Ordering::Relaxed) {
+        if HAS_BEGUN.swap(true, Ordering::Relaxed) {
             return Err(Error::AlreadyJoined);
         }
 
@@ -371,7 +371,7 @@ fn find_manager(options: &JoinOptions<'_>) -> Result<Option<Box<dyn ProcessManag
 /// environment.
 pub fn has_process_manager() -> bool {
     let route = route::find(Protocol::Any, &lookup, inherited::is_socket);
-    route.is_ok_and(|route| route != JoinRoute::Alone) || unlaunched::has_joined()
+    route.is_ok_and(|route| route != JoinRoute::Alone) || unlaunched::joins_meeting()
 }
 
 /// Returns true if the environment shows `oshrun`, another launcher or a meeting, also one that
@@ -389,7 +389,7 @@ fn lookup(name: &str) -> Option<String> {
 /// job: `oshrun` prints an error of all PEs as one message. The PE cannot join afterwards. Returns
 /// `None` without `oshrun`, if it cannot be reached, and for a PE that has joined.
 pub fn aborter_without_joining() -> Option<Aborter> {
-    if HAS_JOINED.swap(true, Ordering::Relaxed) {
+    if HAS_BEGUN.swap(true, Ordering::Relaxed) {
         return None;
     }
 

@@ -64,11 +64,11 @@ struct ServedMeetings {
 }
 
 /// True once this process has begun to join a meeting. Relaxed: it publishes no other data.
-static HAS_JOINED: AtomicBool = AtomicBool::new(false);
+static JOINS_MEETING: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if this process has begun to join a meeting.
-pub(crate) fn has_joined() -> bool {
-    HAS_JOINED.load(Ordering::Relaxed)
+pub(crate) fn joins_meeting() -> bool {
+    JOINS_MEETING.load(Ordering::Relaxed)
 }
 
 /// Makes a unique id, and serves the meeting of its job from a thread of this process until all PEs
@@ -141,7 +141,7 @@ fn own_meetings() -> MutexGuard<'static, ServedMeetings> {
 /// # Errors
 /// When the meeting cannot be reached, refuses this process, or does not begin within the limit.
 pub(crate) fn join(route: &MeetingRoute, limits: MeetingLimits) -> Result<MeetingClient, Error> {
-    HAS_JOINED.store(true, Ordering::Relaxed);
+    JOINS_MEETING.store(true, Ordering::Relaxed);
 
     let mut route = route.clone();
     if let MeetingAddress::Named(name) = &route.address

@@ -147,9 +147,10 @@ impl Buffers {
     /// heap until [`give_back`](Self::give_back): most programs end now, and the pages may be many.
     pub(crate) fn close(&self, job: &Job) {
         let mut state = self.state();
-        let ended = state.buffers.drain(..).filter_map(|buffer| buffer.images);
-        let ended = ended.collect::<Vec<_>>();
-        state.spare.extend(ended);
+        for buffer in std::mem::take(&mut state.buffers) {
+            symmetric_location::record_registration(buffer.bytes.start, false);
+            state.spare.extend(buffer.images);
+        }
         state.blocks.clear();
         state.left.clear();
         state.publish(job);
@@ -572,7 +573,7 @@ impl BufferState {
         if self.runs.is_empty() {
             return;
         }
-        let _no_fork = fork::wait_for_changes();
+        let no_fork = fork::wait_for_changes();
         // If the mappings cannot be read, nothing is known to be unmapped.
         let Ok(text) = maps::read() else { return };
         let mappings = maps::parse(&text).collect::<Vec<_>>();
@@ -605,6 +606,8 @@ impl BufferState {
             }
         }
         self.leave(damaged.iter().map(|run| run.block));
+        // The warnings below read debug information, which takes long.
+        drop(no_fork);
 
         let runs = &self.runs;
         for buffer in self.buffers.iter_mut().filter(|buffer| !buffer.is_lost) {

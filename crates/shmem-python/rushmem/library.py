@@ -101,6 +101,9 @@ LETTERS = {
     "u": ctypes.c_uint64,
 }
 
+# The file name of the library.
+LIBRARY = "librushmem.so.1"
+
 # The types of arrays: the name in the routines of C, and the type by which ctypes passes a value.
 TYPES = {
     np.dtype(name).str: (c_name, c_type)
@@ -120,9 +123,6 @@ TYPES = {
         ("longdouble", "longdouble", None),
     ]
 }
-
-
-LIBRARY = "librushmem.so.1"
 
 
 class Library:
@@ -183,18 +183,20 @@ def library_path() -> Path | str:
 
 
 def launcher_path() -> Path | str:
-    """Returns the path of the `oshrun` that belongs to the library."""
+    """Returns the path of the `oshrun` of the library's installation, otherwise what OSHRUN names,
+    otherwise the name that is searched on the PATH."""
     prefix = installation()
-    return prefix / "bin" / "oshrun" if prefix else "oshrun"
+    return prefix / "bin" / "oshrun" if prefix else os.environ.get("OSHRUN") or "oshrun"
 
 
 def installation() -> Path | None:
     """Returns the directory that has the library: that of the environment in which this package is
-    installed (PREFIX/lib/python3.x/site-packages/rushmem, or DIR/rushmem by `pip --target`),
+    installed (DIR/rushmem by `pip --target`, or PREFIX/lib/python3.x/site-packages/rushmem),
     otherwise that of the `oshrun` on the PATH. Other libraries of OpenSHMEM have an `oshrun`,
     too."""
     package = Path(__file__).resolve().parent
-    found = [package.parents[3], package.parent]
+    # Four directories up, which a package near the root of the file system does not have.
+    found = [package.parent, *list(package.parents)[3:4]]
     oshrun = os.environ.get("OSHRUN") or shutil.which("oshrun")
     if oshrun:
         found.append(Path(oshrun).resolve().parents[1])

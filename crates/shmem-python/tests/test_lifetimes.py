@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import rushmem
+import rushmem.library
 
 # The time limit of a job in seconds, which only ends one that hangs.
 LIMIT = 240
@@ -363,6 +363,13 @@ def test_the_launcher_is_that_of_the_library(tmp_path):
     command = [sys.executable, "-B", "-c", program]
     paths = subprocess.check_output(command, text=True, env=environment, cwd=tmp_path)
     assert paths.split() == [f"{target}/lib/librushmem.so.1", f"{target}/bin/oshrun"]
+
+
+def test_a_package_near_the_root_is_imported(monkeypatch):
+    monkeypatch.setattr(rushmem.library, "__file__", "/deps/rushmem/library.py")
+    monkeypatch.setenv("OSHRUN", "/opt/other/bin/oshrun")
+    assert rushmem.library.installation() is None
+    assert rushmem.library.launcher_path() == "/opt/other/bin/oshrun"
 
 
 def test_a_test_that_fails_in_a_pe_fails(tmp_path):

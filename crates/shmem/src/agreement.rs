@@ -122,8 +122,8 @@ impl Barrier {
         let waited = unsafe { step::wait(call, flag, value, self.0) };
         if let Err(pe) = waited {
             call.fail(format_args!(
-                "PE {pe} allocates something or finalizes meanwhile; all PEs enter and leave an \
-                 epoch together"
+                "PE {pe} allocates or registers something, or finalizes, meanwhile; all PEs enter \
+                 and leave an epoch together"
             ));
         }
     }

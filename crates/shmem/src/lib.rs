@@ -120,7 +120,6 @@ extern crate rushmem_c as _;
 
 /// The programs of the pages, as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/extensions.md")]
 #[doc = include_str!("../../../docs/rust.md")]
 #[doc = include_str!("../../../docs/rust-reference.md")]
 #[doc = include_str!("../../../docs/unlaunched.md")]

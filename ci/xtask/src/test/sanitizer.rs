@@ -46,8 +46,9 @@ const PES: &[&str] = &["1", "3"];
 /// The program whose race must be found, to show that races are found at all.
 const CONTROL: &str = "scenarios/race";
 
-/// The tests of several PEs in one process that ThreadSanitizer does not see.
+/// The unit tests that do not run under ThreadSanitizer.
 const LEFT_OUT: [&str; 5] = [
+    // It counts the mappings of the process, of which ThreadSanitizer has many.
     "nothing_is_left",
     // A reader of a status copies it while its PE may write it, and discards what was torn.
     "wakes::",

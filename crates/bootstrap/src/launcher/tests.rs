@@ -1,4 +1,4 @@
-//! Tests each rule of `server`, without processes.
+//! Tests each rule of `launcher`, without processes.
 
 use proptest::prelude::*;
 

@@ -214,7 +214,7 @@ fn exchange_node_map(
     };
 
     let bytes: Vec<u8> = node_pes.iter().flat_map(|pe| pe.to_le_bytes()).collect();
-    manager.put(&node_key(manager.pe()), &bytes)?;
+    manager.put(&key_of_list(manager.pe()), &bytes)?;
     manager.fence()?;
     let nodes = node_map(manager)?;
     peers.broadcast(Some(nodes))
@@ -230,7 +230,7 @@ fn node_map(manager: &mut dyn ProcessManager) -> Result<NodeMap, Error> {
         let unexpected = Error::Unexpected("a node with the PEs of another one");
 
         let first = first as u32;
-        let bytes = manager.get(first, &node_key(first))?;
+        let bytes = manager.get(first, &key_of_list(first))?;
         let (pes, rest) = bytes.as_chunks::<4>();
         // If the list did not begin with that PE, this loop might have no end.
         if !rest.is_empty() || pes.first() != Some(&first.to_le_bytes()) {
@@ -248,7 +248,7 @@ fn node_map(manager: &mut dyn ProcessManager) -> Result<NodeMap, Error> {
 }
 
 /// Returns the key under which the first PE of a node puts the list of the node's PEs.
-fn node_key(first: u32) -> String {
+fn key_of_list(first: u32) -> String {
     format!("rushmem-node-{first}")
 }
 

@@ -90,13 +90,17 @@ static REGISTERED: OnceLock<&'static dyn Registered> = OnceLock::new();
 /// Held by a thread that forks, and by one that changes registered pages.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// As long as this exists, forks of other threads wait.
-pub type NoFork = MutexGuard<'static, ()>;
+/// A fork, or a change of registered pages. Forks of other threads wait for its end.
+pub struct NoFork {
+    _alone: MutexGuard<'static, ()>,
+}
 
 /// Lets forks of other threads wait for a change of registered pages; waits for a fork. During a
 /// fork, pages at edges are not shared.
 pub fn wait_for_changes() -> NoFork {
-    lock(&ALONE)
+    NoFork {
+        _alone: lock(&ALONE),
+    }
 }
 
 /// The preparations of a thread for the fork that it is in.
@@ -231,8 +235,8 @@ impl OwnPages {
 /// Pages at an edge that are private while a process forks.
 struct PrivateEdge {
     pages: Range<usize>,
-    /// The contents when they became private.
-    start: Mapped,
+    /// The contents before they became private.
+    before: Mapped,
     /// The pages of the node's memory, which they were, at another address. Others use them.
     shared: Mapped,
 }
@@ -244,7 +248,7 @@ impl PrivateEdge {
         let edge = PrivateEdge {
             pages: pages.clone(),
             shared: Mapped::of_file(nbytes, file, offset)?,
-            start: Mapped::private(nbytes)?,
+            before: Mapped::private(nbytes)?,
         };
 
         let private = Mapped::private(nbytes)?;
@@ -253,7 +257,7 @@ impl PrivateEdge {
             // SAFETY: whole pages that are mapped, and as many new ones.
             unsafe { copy_words(private.start.cast(), place.cast(), n) };
             // SAFETY: as above.
-            unsafe { copy_words(edge.start.start.cast(), private.start.cast(), n) };
+            unsafe { copy_words(edge.before.start.cast(), private.start.cast(), n) };
             private.take_the_place_of(place)
         })?;
         Ok(edge)
@@ -264,12 +268,12 @@ impl PrivateEdge {
     fn share(self) -> Result<(), Errno> {
         let PrivateEdge {
             pages,
-            start,
+            before,
             shared,
         } = self;
         replace_while_stores_wait(&pages, |place| {
             for i in 0..pages.len() / size_of::<u64>() {
-                let places = [start.start, place.cast(), shared.start];
+                let places = [before.start, place.cast(), shared.start];
                 // SAFETY: whole pages at all three addresses.
                 unsafe { merge_word(places.map(|at| word(at, i))) };
             }
@@ -349,8 +353,13 @@ mod tests {
         let file = memfd_create("rushmem-edge", MemfdFlags::CLOEXEC).expect("a file");
         ftruncate(&file, PAGE as u64).expect("a page");
 
-        // Half of the addresses of a process: there is room for one mapping, and not for three.
-        let made = PrivateEdge::make(&(0..1 << 46), file.as_fd(), 0);
+        // Half of the addresses of a process: there is room for one mapping, and not for two.
+        let half = if cfg!(target_arch = "x86_64") {
+            1 << 46
+        } else {
+            1 << 47
+        };
+        let made = PrivateEdge::make(&(0..half), file.as_fd(), 0);
         assert!(made.is_err());
         let mappings = std::fs::read_to_string("/proc/self/maps").expect("mappings");
         assert!(!mappings.contains("rushmem-edge"), "{mappings}");

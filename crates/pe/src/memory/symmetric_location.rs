@@ -140,6 +140,8 @@ fn record(object: Object, is_made: bool) {
 
     let calls = stack::digest();
     let mut allocations = lock(&ALLOCATIONS);
+    // A buffer may be where one was that the program has freed.
+    allocations.objects.remove(&object);
     let is_known = allocations.stacks.contains_key(&calls);
     if allocations.objects.len() < OBJECTS && (is_known || allocations.stacks.len() < STACKS) {
         allocations

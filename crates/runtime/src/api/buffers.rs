@@ -55,13 +55,15 @@ pub unsafe fn register(
 
     let mut state = pe.buffers.state();
     state.forget_unmapped(call, job);
-    let plan = match begin.checked_add(nbytes) {
-        _ if options & !SHMEMX_BUFFER_PINNED != 0 => Err(Refusal::Option),
-        // The end of the last page is an address, too.
-        Some(end) if end <= isize::MAX as usize => {
-            state.plan(job, &pe.links.lock_turns, &(begin..end))
-        }
-        _ => Err(Refusal::Inaccessible),
+    // The end of the last page is an address, too.
+    let end = begin.checked_add(nbytes);
+    let end = end.filter(|end| *end <= isize::MAX as usize);
+    let plan = if options & !SHMEMX_BUFFER_PINNED != 0 {
+        Err(Refusal::Option)
+    } else if let Some(end) = end {
+        state.plan(job, &pe.links.lock_turns, &(begin..end))
+    } else {
+        Err(Refusal::Inaccessible)
     };
 
     let of_all = gather_requests(pe, call, &request(&plan, begin, nbytes));
@@ -132,7 +134,11 @@ fn warn_of_refusal(call: Call, job: &Job, of_all: &[Request]) {
     if let Some((of, why)) = first_refusal(of_all)
         && job.me == Pe(0)
     {
-        warning!(each: "{call}: argument addr: the memory of PE {of} {}", why.words());
+        let subject = match why {
+            Refusal::Option => "argument options: PE",
+            _ => "argument addr: the memory of PE",
+        };
+        warning!(each: "{call}: {subject} {of} {}", why.words());
     }
 }
 

@@ -63,7 +63,8 @@ impl Refusal {
         ALL.into_iter().find(|refusal| *refusal as u64 == number)
     }
 
-    /// Returns the predicate of a sentence about the memory, with the remedy.
+    /// Returns the predicate of a sentence about the memory, for an option about the PE, with the
+    /// remedy.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Refusal::Inaccessible => {
@@ -99,7 +100,7 @@ impl Refusal {
             Refusal::Alignment => {
                 "is aligned otherwise than that of PE 0; align it to 16 bytes on all PEs"
             }
-            Refusal::Option => "is passed with an unknown option; pass 0 or SHMEMX_BUFFER_PINNED",
+            Refusal::Option => "passes an unknown option; pass 0 or SHMEMX_BUFFER_PINNED",
         }
     }
 }

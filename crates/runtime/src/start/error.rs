@@ -12,7 +12,7 @@ pub(crate) enum StartError {
     Invalid(String),
     /// The launcher cannot be reached, or refuses something.
     #[error(transparent)]
-    Session(#[from] bootstrap::Error),
+    Join(#[from] bootstrap::Error),
     /// The variables of `oshrun` are gone.
     #[error(
         "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \

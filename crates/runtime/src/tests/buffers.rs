@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const BUFFERS: usize = 12;
 /// The bytes from one buffer to the next: less than a page, so that buffers share pages.
 const DISTANCE: usize = 3600;
-/// The pages of a PE: the buffers, each of which a PE moves by a few lines, and a page of reserve.
+/// The pages of a PE: the buffers, each of which a PE moves by some cache lines, and a page of
+/// reserve.
 const BYTES: usize = (BUFFERS * DISTANCE).next_multiple_of(PAGE) + PAGE;
 
 /// Whole pages of the program.
@@ -45,8 +46,12 @@ impl Drop for Pages {
     }
 }
 
-fn word<'a>(address: usize) -> &'a AtomicU64 {
-    // SAFETY: a word of a buffer, or of its image, both of which stay mapped during a test.
+/// Returns the word at an address.
+///
+/// # Safety
+/// The word is aligned, and is in a buffer or in the heap, which are mapped as long as it is used.
+unsafe fn word<'a>(address: usize) -> &'a AtomicU64 {
+    // SAFETY: as this function requires.
     unsafe { &*with_exposed_provenance(address) }
 }
 
@@ -61,7 +66,8 @@ fn require_everywhere(pe: TestPe, start: usize, number: usize) {
     let buffer = buffer.expect("it is registered");
     for other in 0..pe.n() {
         if let Some(delta) = buffer.images.deltas().of(Pe(other as u32)) {
-            let there = word(buffer.in_heap.wrapping_add_signed(delta));
+            // SAFETY: the image of the buffer in the heap of a PE whose memory is mapped here.
+            let there = unsafe { word(buffer.in_heap.wrapping_add_signed(delta)) };
             assert_eq!(there.load(Relaxed), value(other, number), "on PE {other}");
         }
     }
@@ -95,7 +101,8 @@ fn each_pe_finds_the_buffers_of_all() {
                 for number in order(&mut rng) {
                     let nbytes = 16 * rng.usize(1..DISTANCE / 16);
                     let addr = start(number);
-                    word(addr.expose_provenance()).store(value(me, number), Relaxed);
+                    // SAFETY: a word of this thread's pages.
+                    unsafe { word(addr.expose_provenance()) }.store(value(me, number), Relaxed);
                     // SAFETY: memory of this thread alone, and no PE uses the others meanwhile.
                     assert_eq!(unsafe { register(pe, addr, nbytes, 0) }, addr);
 
@@ -110,7 +117,9 @@ fn each_pe_finds_the_buffers_of_all() {
                     // SAFETY: no PE uses the buffers any more, after the barrier of the call.
                     assert_eq!(unsafe { unregister(pe, addr) }, 0);
                     assert!(pe.job().map.buffers().find(addr.addr(), 1).is_none());
-                    assert_eq!(word(addr.addr()).load(Relaxed), value(me, number));
+                    // SAFETY: a word of this thread's pages.
+                    let kept = unsafe { word(addr.addr()) }.load(Relaxed);
+                    assert_eq!(kept, value(me, number));
                 }
                 let allocator = pe.job().allocator();
                 assert_eq!(allocator.as_ref().map(|heap| heap.in_use()), Some(0));
@@ -151,7 +160,8 @@ fn a_bad_pe_alone_is_refused_on_all() {
             assert_eq!(allocator.as_ref().map(|heap| heap.in_use()), Some(0));
         }
 
-        word(pages.at(0).expose_provenance()).store(value(pe.me(), 0), Relaxed);
+        // SAFETY: a word of this thread's pages.
+        unsafe { word(pages.at(0).expose_provenance()) }.store(value(pe.me(), 0), Relaxed);
         // SAFETY: memory of this thread alone.
         let pinned = unsafe { register(pe, pages.at(0), 1000, SHMEMX_BUFFER_PINNED) };
         let offset = pinned.addr().wrapping_sub(pe.job().memory.heap().addr());

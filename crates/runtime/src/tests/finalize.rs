@@ -179,7 +179,7 @@ fn no_wait_in_the_finalize_of_both_pes_is_endless() {
 }
 
 /// No PE leaves finalize before all have entered it, whatever they do first. The world then still
-/// serves another session.
+/// serves another round.
 #[test]
 fn no_pe_leaves_finalize_early() {
     for shape in [
@@ -192,18 +192,18 @@ fn no_pe_leaves_finalize_early() {
         let entered = Arc::new(AtomicU32::new(0));
         job(&shape.late(1), move |pe| {
             let members: Vec<usize> = (0..pe.n()).collect();
-            for session in 1..=20 {
+            for round in 1..=20 {
                 let place = Place {
                     team: WORLD,
                     members: &members,
                     source: 0,
                     dest: 4096,
                 };
-                Case::of(Call::Reduce(&OPERATORS[0]), 3, u64::from(session)).run(pe, place);
+                Case::of(Call::Reduce(&OPERATORS[0]), 3, u64::from(round)).run(pe, place);
 
                 entered.fetch_add(1, SeqCst);
                 synchronize(pe.enter_pe());
-                assert!(entered.load(SeqCst) >= n_pes * session, "session {session}");
+                assert!(entered.load(SeqCst) >= n_pes * round, "round {round}");
             }
         });
     }

@@ -324,7 +324,7 @@ fn predefined_teams_are_the_world_and_the_node() {
 }
 
 /// Returns the numbers of messages from any member that a team has counted, by CPUs and over the
-/// network, in each second turn.
+/// network, in even and in odd turns.
 fn counted(pe: TestPe, team: TeamHandle) -> [u64; 2] {
     let slot = team.slot().expect("a team has one");
     [0, 1].map(|parity| {

@@ -124,8 +124,7 @@ fn a_size_that_has_no_end() {
 fn an_option_that_does_not_exist() {
     let outcome = buffers("option").run();
     assert_prints(&outcome, "refused 1");
-    let words =
-        "the memory of PE 2 is passed with an unknown option; pass 0 or SHMEMX_BUFFER_PINNED";
+    let words = "argument options: PE 2 passes an unknown option; pass 0 or SHMEMX_BUFFER_PINNED";
     assert!(outcome.stderr.contains(words), "{outcome}");
 }
 

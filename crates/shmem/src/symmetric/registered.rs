@@ -24,15 +24,14 @@ const ENDS_ELSE: &str = "does something else than to return from the same closur
     the same collective calls there";
 
 /// The error of [`Shmem::with_registered`]: the memory of a PE cannot be registered, or the heap
-/// has no room for its pages. It is the same on all PEs; a warning of PE 0 says which PE and why.
+/// has no room for its pages. It is the same on all PEs. A warning says why, and names the PE whose
+/// memory is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotRegistered;
 
 impl fmt::Display for NotRegistered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the memory of a PE cannot be registered; a warning names the PE and the reason",
-        )
+        f.write_str("the memory of a PE cannot be registered; a warning says why")
     }
 }
 
@@ -62,9 +61,10 @@ impl<C: Threads> Shmem<C> {
     ///
     /// # Errors
     /// If the memory of a PE is on a stack, symmetric already, shared with other processes, or
-    /// aligned otherwise than on the other PEs (modulo 16 bytes), or if it shares a page with
-    /// memory that is registered meanwhile: register two parts of one vector instead, as one. The
-    /// call then has had no effect.
+    /// aligned otherwise than on the other PEs (modulo 16 bytes); if the heap has no room for it,
+    /// or consists of reserved huge pages; or if the kernel refuses. Memory that shares a page with
+    /// memory that is registered meanwhile may be refused, too: register two parts of one vector as
+    /// one instead. The call then has had no effect.
     #[doc(alias = "shmemx_buffer_register")]
     #[doc(alias = "shmemx_buffer_unregister")]
     pub fn with_registered<T: PlainData, R>(
@@ -105,9 +105,10 @@ impl<C: Threads> Shmem<C> {
         complete(call, elements.addr()..elements.addr() + nbytes);
         EnteredStep::new(call).compare(AgreementStep::Unregister { digest }, ENDS_ELSE, ENDS_ELSE);
         if nbytes > 0 {
-            // SAFETY: what this PE has issued is complete. All PEs have, since after the barrier in
-            // this call all have compared their steps. So no PE uses the memory any more.
-            unsafe { unregister_buffer(call, start.cast()) };
+            // SAFETY: this PE has completed what it has issued. The call begins with a barrier,
+            // which a PE enters only after it has done the same. So no PE uses the memory any more.
+            let ended = unsafe { unregister_buffer(call, start.cast()) };
+            assert_eq!(ended, 0, "this call has registered it");
         }
         Ok(result)
     }

@@ -80,12 +80,21 @@ mistakes! {
             let _guard = shmem.lock(&lock);
             let _other = shmem.lock(&lock);
         };
-    one_pe_allocates_during_an_epoch, "PE 1 allocates something or finalizes meanwhile; all PEs enter and leave an epoch",
+    one_pe_allocates_during_an_epoch, "PE 1 allocates or registers something, or finalizes, meanwhile; all PEs enter and leave an epoch",
         |shmem| {
             let mut array = shmem.array::<u64>(1);
             if shmem.my_pe() == 0 { array.epoch(|_| ()) } else { drop(shmem.boxed(1u64)) }
         };
-    one_pe_finalizes_during_an_epoch, "PE 1 allocates something or finalizes meanwhile",
+    one_pe_registers_during_an_epoch, "PE 1 allocates or registers something, or finalizes, meanwhile",
+        |shmem| {
+            let mut array = shmem.array::<u64>(1);
+            if shmem.my_pe() == 0 {
+                array.epoch(|_| ());
+            } else {
+                _ = shmem.with_registered(&mut memory(8), |_| ());
+            }
+        };
+    one_pe_finalizes_during_an_epoch, "PE 1 allocates or registers something, or finalizes, meanwhile",
         |shmem| {
             let mut array = shmem.array::<u64>(1);
             if shmem.my_pe() == 1 {

@@ -335,7 +335,7 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
 
         // On a terminal, the progress line may precede it, erased or not.
         let pid = line.trim().rsplit_once("pid ").map(|(_, pid)| pid);
-        pids.extend(pid.map(|pid| pid.parse::<u32>().expect("a number")));
+        pids.extend(pid.and_then(|pid| pid.parse::<u32>().ok()));
     }
 
     pids

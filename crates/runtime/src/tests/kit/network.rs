@@ -1,5 +1,5 @@
 //! The network of PEs under test: the provider of TCP over loopback. The PEs exchange by a mutex
-//! what `start::connect` exchanges by the session of the launcher.
+//! what `start::connect` exchanges by the launcher.
 #![allow(unsafe_code)]
 
 use super::{CALL, TestPe};

@@ -7,6 +7,8 @@ use crate::api::cray_splits::{split_color, split_grid, split_strided_by_members}
 use crate::api::team::{
     TeamConfig, config, destroy, my_pe, n_pes, split_2d, split_strided, translate_pe,
 };
+use crate::coll::collectives::gather_words;
+use crate::own_pe::Caller;
 use rushmem_pe::extension_constants::SHMEM_COLOR_UNDEFINED;
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::memory::areas::TEAM_SLOTS;
@@ -357,4 +359,25 @@ fn the_counts_of_messages_end_with_their_team() {
             assert_eq!(counted(pe, team), [0, 0]);
         });
     }
+}
+
+/// The words of a gather stay until the PE enters the next one: until then it may read them.
+#[test]
+fn gathered_words_stay_until_the_next_gather() {
+    job(&Shape::of(&[1, 1]), |pe| {
+        let (own, call) = pe.enter();
+        let gather = |word| gather_words(own, call, own.teams.world(), word);
+        assert_eq!(gather(1 + pe.me() as u64), [1, 2]);
+
+        if pe.me() == 1 {
+            // PE 0 is in the next gather meanwhile.
+            for _ in 0..100 {
+                let mut words = [0; 2];
+                pe.area().read(pe.area().areas().table(), &mut words);
+                assert_eq!(words, [1, 2]);
+                sleep(Duration::from_millis(1));
+            }
+        }
+        assert_eq!(gather(3 + pe.me() as u64), [3, 4]);
+    });
 }

@@ -75,10 +75,12 @@ def register(array: Any) -> Registration:
         array = np.from_dlpack(array)
     if array.dtype.hasobject:
         raise TypeError("register: elements of type object are addresses of one process")
-    if not (array.flags.c_contiguous and array.flags.writeable):
+    if not array.flags.writeable:
+        raise ValueError("register: argument array is read-only: register a copy")
+    if not array.flags.c_contiguous:
         raise ValueError(
-            "register: argument array is read-only or its elements are not adjacent: register the"
-            " array of which it is a part, or a copy"
+            "register: the elements of argument array are not adjacent: register the array of which"
+            " it is a part, or a copy"
         )
     meet("register")
     return Registration(array)

@@ -111,7 +111,9 @@ def symmetric(call: str, name: str, array: np.ndarray) -> int:
         ValueError: it is in private memory.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{call}: argument {name} is of type {type(array).__name__}, not an array")
+        remedy = ": pass the array, and index= for one element" if np.isscalar(array) else ""
+        kind = type(array).__name__
+        raise TypeError(f"{call}: argument {name} is of type {kind}, not an array{remedy}")
 
     owner = array
     while not isinstance(owner, Owner):

@@ -155,7 +155,10 @@ fn build(session: &TestSession, arguments: &[&str]) -> Result<PathBuf> {
 /// of all PEs.
 fn test_several_pes(session: &TestSession) -> Result<()> {
     let mut test = cargo(session, "test");
+    // One test at a time: the memory of a job may be where that of another test's job was, and
+    // ThreadSanitizer does not see the system call that has unmapped it.
     test.args(["-p", "rushmem-runtime", "--lib", "tests::", "--"])
+        .arg("--test-threads=1")
         .env("RUSHMEM_TEST_SLOWDOWN", "10")
         .env("TSAN_OPTIONS", OPTIONS);
     for name in LEFT_OUT {

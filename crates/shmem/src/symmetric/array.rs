@@ -94,7 +94,7 @@ impl<C: Threads> Shmem<C> {
     /// # let shmem = shmem::init();
     /// let me = shmem.my_pe();
     /// let numbers = shmem.array_from(&[me, me + 1, me + 2]);
-    /// assert_eq!(numbers.on(shmem.pe(1)).to_vec(), [1, 2, 3]);
+    /// assert_eq!(numbers.on(shmem.pe(0)).to_vec(), [0, 1, 2]);
     /// ```
     ///
     /// # Panics

@@ -33,7 +33,7 @@ impl<T: Element> SymSlice<T> {
     /// for (room, peer) in rooms.chunks_exact(2).zip(shmem.peers()) {
     ///     room.fill(peer.pe() as u64);
     /// }
-    /// assert_eq!(rooms[2..4].to_vec(), [1, 1]);
+    /// assert_eq!(rooms[..2].to_vec(), [0, 0]);
     /// ```
     ///
     /// # Panics

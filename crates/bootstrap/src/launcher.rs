@@ -491,6 +491,7 @@ impl Server {
             }
             (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
             (_, FromPe::Pong) => {}
+
             (Phase::Silent, FromPe::Hello { pid }) if pid == 0 || pid > i32::MAX as u32 => {
                 decisions.extend(self.end_on_violation(pe, "a process ID that cannot be"));
             }
@@ -513,6 +514,7 @@ impl Server {
                 );
                 decisions.extend(self.end(1, Some(message)));
             }
+
             (Phase::Running, FromPe::Exchange { round, to, record }) => {
                 self.add_record(pe, round, to, record, decisions);
             }
@@ -530,6 +532,7 @@ impl Server {
                 self.statuses = Some(Statuses { stride, offset });
             }
             (Phase::Finalized, FromPe::Resumed) => self.enter(pe, decisions),
+
             _ => decisions.extend(self.end_on_violation(pe, "a message out of turn")),
         }
     }

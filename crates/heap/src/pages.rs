@@ -140,15 +140,17 @@ pub fn still_shared(
         if addresses.start >= pages.end {
             break;
         }
+
         let is_memfd = mapping
             .path
             .is_some_and(|path| path.as_os_str().as_encoded_bytes().starts_with(b"/memfd:"));
         let part = addresses.start.max(pages.start)..addresses.end.min(pages.end);
         let in_file = mapping.offset + (part.start - addresses.start) as u64;
-        if !mapping.is_shared || !is_memfd || in_file != offset + (part.start - pages.start) as u64
-        {
+        let expected = offset + (part.start - pages.start) as u64;
+        if !mapping.is_shared || !is_memfd || in_file != expected {
             continue;
         }
+
         match parts.last_mut() {
             Some(last) if last.end == part.start => last.end = part.end,
             _ => parts.push(part),

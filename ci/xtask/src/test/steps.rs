@@ -278,9 +278,8 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
         .run()
 }
 
-/// Runs each program over each network whose library is installed, in one of the network's sample
-/// jobs, and over libfabric also with the strict fabric. All are in one run, since each run
-/// compiles all programs.
+/// Runs each program over TCP, and over UCX, libfabric or the strict fabric, in one of the network's
+/// sample jobs. All are in one run, since each run compiles all programs.
 pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["_sample::", "--ignored"];
     let mut absent = Vec::new();

@@ -2,7 +2,7 @@
 //! are larger than any test machine.
 //!
 //! It runs the plans of the library's collectives, for every member, under the LogGP model of a
-//! machine. `--doc DIR` writes the tables and the charts of `docs/scale` into a directory; without
+//! machine. `--doc DIR` writes the page and the charts of `docs/scale` into a directory; without
 //! it the tables are printed. The model has the costs of the messages of a plan, not those of the
 //! code by which the library executes it.
 #![forbid(unsafe_code)]
@@ -20,6 +20,10 @@ use clap::Parser;
 use shmem_perf::report::by_team_picture;
 
 /// Run the collectives' plans and count small operations under a model of a large machine.
+///
+/// Without --doc, print tables. Messages and KiB are those that the busiest member sends. The
+/// factor after each time is its ratio to the lower bound. Where the plans have a step for each
+/// member, times of more than 4,096 PEs are those of a formula.
 #[derive(Parser)]
 struct ScaleFlags {
     /// Write collectives.md and a chart of each collective as SVG into DIR
@@ -37,22 +41,22 @@ const PAGE: &str = "\
 This page is for those who ask how Rushmem would do on machines that are larger than any test
 machine. It estimates the time of the collectives, and of [small operations](#small-operations).
 `cargo run --release -p benches --bin scale -- --doc docs/scale` writes it: it runs the plans that
-the library executes, under the LogGP model. There are three machines:
+the library executes, under the LogGP model. Without `--doc`, the command prints a table of the same
+collectives with their messages and bytes, and also for two simpler machines.
 
-- *flat* has one PE on each node, and a fabric of 200 Gbit/s with a latency of 0.9 us.
-- *64 PEs per node* has the same fabric.
-- *dragonfly* has 64 PEs per node and groups of 32 nodes; a message between groups takes 1.7 us. The
-  charts show this machine.
-
-Messages and KiB are those that the busiest member sends. The factor after each time is its ratio to
-the lower bound: the time in which a word reaches all members, or in which each member sends and
-receives its bytes, whichever is longer. Plans with a step for each member are run up to 4,096 PEs;
-for more PEs, a closed form gives the time, which is checked against the plans. The charts have more
-sizes than the table.
+The machine has 64 PEs per node and groups of 32 nodes, and a fabric of 200 Gbit/s. Between
+nodes, a message takes 0.9 us within a group, and 1.7 us from group to group. The lower bound is the
+time in which a word reaches all members, or in which each member sends and receives its bytes,
+whichever is longer. Plans with a step for each member are run up to 4,096 PEs.
 
 [Algorithms of collectives](../performance/collectives.md) describes which algorithm is used where.
-Within one node, collectives use shared memory instead. In the model each PE of a node has a link of its own, so the
-model shows less of the gain of two levels than a machine would.
+Within one node, collectives use shared memory instead. In the model each PE of a node has a link of
+its own, so the model shows less of the gain of two levels than a machine would.
+";
+
+/// The end of the page.
+const END: &str = "
+[Transports](../transports.md#small-operations) says how small operations are sent.
 ";
 
 fn main() -> Result<()> {
@@ -62,14 +66,13 @@ fn main() -> Result<()> {
     }
 
     let updates = updates::markdown(max_pes);
-    let collectives = table::markdown(&table::rows(max_pes)?);
     let Some(directory) = doc else {
         println!("{updates}");
-        print!("{collectives}");
+        print!("{}", table::markdown(&table::rows(max_pes)?));
         return Ok(());
     };
 
-    let mut page = format!("{PAGE}\n{collectives}\n");
+    let mut page = format!("{PAGE}\n");
     let note = "64 PEs to a node, 32 nodes to a group";
     for chart in table::charts(max_pes)? {
         let picture = by_team_picture(&chart.title, note, &chart.curves, &chart.bound);
@@ -77,6 +80,7 @@ fn main() -> Result<()> {
         page.push_str(&format!("![{}]({})\n\n", chart.title, chart.file));
     }
     page.push_str(&updates);
+    page.push_str(END);
     write(&directory.join("collectives.md"), &page)
 }
 

@@ -118,14 +118,16 @@ pub fn descriptions(word: &str) -> Result<String, String> {
 
 /// Returns the page docs/settings.md.
 pub fn page() -> String {
-    let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up. `shmem-info` prints\n\
-        the value of each, and where it comes from; `shmem-info --describe` prints what they do. A variable in parentheses is\n\
-        deprecated; where both are set, the first one counts. A value that a variable may not have ends the job with a\n\
-        message. PE 0 warns of variables whose names are nearly those of settings, of interfaces and NICs that its host does not\n\
-        have, of empty lists, and of a heap of a few bytes. `shmem-info` marks values that a variable may not have.\n\n\
-        [Files](configuration.md) of the site and of the user change the defaults.\n\n\
-        `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
-        on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
+    let mut text = "# Settings\n\n\
+        This page is for those who look up an environment variable of the library. `SHMEM_INFO=1` prints\n\
+        the variables at start-up. `shmem-info` prints the value of each, and where it comes from;\n\
+        `shmem-info --describe` prints what they do. A variable in parentheses is deprecated; where both\n\
+        are set, the first one counts. A value that a variable may not have ends the job with a message,\n\
+        and `shmem-info` marks it. PE 0 warns of variables whose names are nearly those of settings, of\n\
+        interfaces and NICs that its host does not have, of empty lists, and of a heap of a few bytes.\n\n\
+        `oshrun` has options instead of variables ([launching.md](launching.md)). It sets\n\
+        `SHMEM_LOCAL_ID` to the number of the PE on its node and, on a machine with several NICs,\n\
+        `SHMEM_NIC` unless it is set.\n\n\
         Those that help with a first program are **bold**. `shmem-info --markdown` writes this page.\n"
         .to_owned();
 
@@ -156,6 +158,8 @@ pub fn page() -> String {
             row.name, row.meaning
         );
     }
+
+    text += "\nTo change the defaults of a site or a user, go on with [configuration.md](configuration.md).\n";
     text
 }
 

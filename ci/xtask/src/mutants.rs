@@ -11,10 +11,11 @@
 
 mod mutant;
 
-use std::fs;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 use task_support::process;
@@ -108,9 +109,13 @@ impl Copy {
         let mut git = workspace.git();
         git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
         let listed = process::capture(&mut git)?;
-        for file in listed.lines() {
-            copy_if_changed(&workspace.root.join(file), &root.join(file))?;
-        }
+        // A file that is deleted but still in the index is listed, too.
+        let files = listed
+            .lines()
+            .filter(|file| workspace.root.join(file).exists())
+            .map(Path::new)
+            .collect();
+        copy(&workspace.root, &root, &files)?;
         Ok(Copy { root })
     }
 
@@ -185,20 +190,49 @@ impl Copy {
     }
 }
 
-/// Copies a file unless the copy is the same, whose time then stays, so that cargo compiles little.
-fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
-    // A file that is deleted but still in the index is listed, too.
-    let Ok(contents) = fs::read(from) else {
-        return Ok(());
-    };
+/// Makes the directory `to` a copy of these files of `from`. The build directory in it stays.
+fn copy(from: &Path, to: &Path, files: &HashSet<&Path>) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("could not make {}", to.display()))?;
+    remove_others(to, to, files)?;
+    for file in files {
+        let source = from.join(file);
+        copy_if_changed(&source, &to.join(file))
+            .with_context(|| format!("could not copy {}", source.display()))?;
+    }
+    Ok(())
+}
+
+/// Removes the files below `dir` of a copy that are not among `files`: cargo would still compile
+/// tests that the repository no longer has.
+fn remove_others(root: &Path, dir: &Path, files: &HashSet<&Path>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))? {
+        let entry = entry?;
+        let path = entry.path();
+        let file = path.strip_prefix(root)?;
+        if entry.file_type()?.is_dir() {
+            if file != Path::new("target") {
+                remove_others(root, &path, files)?;
+            }
+        } else if !files.contains(file) {
+            fs::remove_file(&path)
+                .with_context(|| format!("could not remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file with its permissions. Does not write a copy that has the same bytes, so that cargo
+/// does not compile it again.
+fn copy_if_changed(from: &Path, to: &Path) -> io::Result<()> {
+    let contents = fs::read(from)?;
     if fs::read(to).is_ok_and(|copied| copied == contents) {
-        return Ok(());
+        return fs::set_permissions(to, fs::metadata(from)?.permissions());
     }
 
-    let dir = to.parent().context("a file is in a directory")?;
-    fs::create_dir_all(dir)?;
-    // With the permissions: some files are scripts.
-    fs::copy(from, to).with_context(|| format!("could not write {}", to.display()))?;
+    if let Some(dir) = to.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    fs::copy(from, to)?;
     Ok(())
 }
 
@@ -206,6 +240,40 @@ fn copy_if_changed(from: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use crate::test::first::{self, FIRST};
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_copy_has_the_files_and_modes_of_the_repository_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [from, to] = ["from", "to"].map(|name| dir.path().join(name));
+        fs::create_dir_all(from.join("tests")).expect("a directory");
+        fs::create_dir_all(to.join("target")).expect("a directory");
+        for file in ["from/kept.sh", "from/tests/deleted.rs", "to/target/built"] {
+            fs::write(dir.path().join(file), file).expect("a file");
+        }
+        let [kept, deleted] = ["kept.sh", "tests/deleted.rs"].map(Path::new);
+        copy(&from, &to, &HashSet::from([kept, deleted])).expect("a copy");
+        assert!(to.join(deleted).exists());
+
+        fs::set_permissions(from.join(kept), Permissions::from_mode(0o755)).expect("a mode");
+        copy(&from, &to, &HashSet::from([kept])).expect("a copy");
+        let mode = fs::metadata(to.join(kept)).expect("a copy").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o755);
+        assert!(!to.join(deleted).exists());
+        assert!(to.join("target/built").exists());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [from, to] = ["from", "to"].map(|name| dir.path().join(name));
+        let not_a_file = Path::new("directory");
+        fs::create_dir_all(from.join(not_a_file)).expect("a directory");
+        let copied = copy(&from, &to, &HashSet::from([not_a_file]));
+        let error = copied.expect_err("a directory cannot be read").to_string();
+        assert!(error.starts_with("could not copy "), "{error}");
+    }
 
     #[test]
     fn every_fault_fits_the_code() {

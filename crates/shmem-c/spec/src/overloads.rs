@@ -118,15 +118,23 @@ fn types<'a>(functions: &[&'a CFunction], namesake: Option<&CFunction>) -> Vec<E
 
 /// Returns the definitions of the overloads of a generic name for any type: one, or one with a
 /// context and one without.
+///
+/// # Errors
+/// If no function has one of the types of [`EXAMPLES`].
 fn definitions(name: &str, functions: &[&CFunction]) -> Result<Vec<String>> {
-    let example = EXAMPLES
-        .into_iter()
-        .find(|c_type| functions.iter().any(|f| f.c_type == *c_type));
+    let c_type = example_type(functions)
+        .with_context(|| format!("no function of {name} has a type of the examples"))?;
     functions
         .iter()
-        .filter(|function| Some(&*function.c_type) == example)
+        .filter(|function| function.c_type == c_type)
         .map(|function| of_any_type(name, function))
         .collect()
+}
+
+fn example_type(functions: &[&CFunction]) -> Option<&'static str> {
+    EXAMPLES
+        .into_iter()
+        .find(|c_type| functions.iter().any(|function| function.c_type == *c_type))
 }
 
 /// Returns the overload `name` that calls a function, with the parameter `T` of the macro for the
@@ -159,4 +167,24 @@ fn definition(name: &str, function: &CFunction, between: &str) -> String {
         "inline {head}{between}{{ return {symbol}({}); }}",
         arguments.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_an_example_is_an_error() {
+        let table = SpecTable::read();
+        let puts = selected(&table.functions, "shmem_put");
+        let found = definitions("shmem_put", &puts).expect("an example");
+        assert_eq!(found.len(), 2, "with a context and without");
+
+        let without_example: Vec<&CFunction> = puts
+            .into_iter()
+            .filter(|function| !EXAMPLES.contains(&function.c_type.as_str()))
+            .collect();
+        let error = definitions("shmem_put", &without_example).expect_err("no example");
+        assert!(error.to_string().contains("shmem_put"), "{error}");
+    }
 }

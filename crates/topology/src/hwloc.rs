@@ -33,8 +33,7 @@ const INFINIBAND: u16 = 0x0207;
 /// When there is no libhwloc of version 2, hwloc cannot describe this machine, or environment
 /// variables make it describe another one.
 pub(crate) fn this_machine() -> Result<Topology, String> {
-    let mut loaded = Loaded::new()?;
-    loaded
+    let loaded = Unloaded::new()?
         .load()
         .map_err(|error| format!("hwloc cannot describe this machine: {error}"))?;
     if !loaded.is_this_machine() {
@@ -46,119 +45,133 @@ pub(crate) fn this_machine() -> Result<Topology, String> {
 /// Returns the machine that a file describes.
 pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     let shown = file.display();
-    let mut loaded = Loaded::new()?;
+    let unloaded = Unloaded::new()?;
     // hwloc does not say why it cannot read a file.
     std::fs::metadata(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let path = CString::new(file.as_os_str().as_bytes()).map_err(|_| "a zero byte in a path")?;
 
-    // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
+    // SAFETY: the topology is not loaded yet, and the path ends with a zero.
     let status = unsafe {
-        loaded
-            .hwloc
-            .hwloc_topology_set_xml(loaded.handle, path.as_ptr())
+        let hwloc = unloaded.0.hwloc;
+        hwloc.hwloc_topology_set_xml(unloaded.0.raw, path.as_ptr())
     };
-    if status != 0 || loaded.load().is_err() {
-        return Err(format!(
-            "{shown} is not a machine description that this version of hwloc can read"
-        ));
+    if status == 0
+        && let Ok(loaded) = unloaded.load()
+    {
+        return Ok(loaded.topology(shown.to_string()));
     }
-    Ok(loaded.topology(shown.to_string()))
+    Err(format!(
+        "{shown} is not a machine description that this version of hwloc can read"
+    ))
 }
 
 /// Returns the machine that a synthetic description describes.
 pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
-    let mut loaded = Loaded::new()?;
+    let unloaded = Unloaded::new()?;
     let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
 
-    // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
+    // SAFETY: the topology is not loaded yet, and the string ends with a zero.
     let status = unsafe {
-        loaded
-            .hwloc
-            .hwloc_topology_set_synthetic(loaded.handle, text.as_ptr())
+        let hwloc = unloaded.0.hwloc;
+        hwloc.hwloc_topology_set_synthetic(unloaded.0.raw, text.as_ptr())
     };
-    if status != 0 || loaded.load().is_err() {
-        return Err(format!(
-            "\"{words}\" is not a description of a machine; an example is package:2 core:4 pu:2"
-        ));
+    if status == 0
+        && let Ok(loaded) = unloaded.load()
+    {
+        return Ok(loaded.topology(words.to_owned()));
     }
-    Ok(loaded.topology(words.to_owned()))
+    Err(format!(
+        "\"{words}\" is not a description of a machine; an example is package:2 core:4 pu:2"
+    ))
 }
 
 /// A topology of hwloc, which is destroyed when it is dropped.
-struct Loaded {
+struct Handle {
     hwloc: &'static Hwloc,
-    handle: hwloc_topology_t,
+    raw: hwloc_topology_t,
 }
 
-impl Drop for Loaded {
+impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: `new` has made the topology, and it is destroyed once; references into it borrow
-        // `self`.
-        unsafe { self.hwloc.hwloc_topology_destroy(self.handle) };
+        // SAFETY: `Unloaded::new` has made the topology, and it is destroyed once; references into
+        // it borrow the handle.
+        unsafe { self.hwloc.hwloc_topology_destroy(self.raw) };
     }
 }
 
-impl Loaded {
-    /// Returns a topology that is not loaded yet.
-    fn new() -> Result<Loaded, String> {
+/// A topology that is not loaded yet. It has no objects.
+struct Unloaded(Handle);
+
+/// A loaded topology.
+struct Loaded(Handle);
+
+impl Unloaded {
+    fn new() -> Result<Unloaded, String> {
         let hwloc = hw::open()?;
-        let mut handle = null_mut();
-        // SAFETY: the call writes a handle if it succeeds.
-        if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
+        let mut raw = null_mut();
+        // SAFETY: the call writes a handle to `raw` if it succeeds.
+        if unsafe { hwloc.hwloc_topology_init(&raw mut raw) } != 0 {
             return Err("hwloc has no memory for a topology".to_owned());
         }
-        let loaded = Loaded { hwloc, handle };
+        let unloaded = Unloaded(Handle { hwloc, raw });
 
         for name in NOT_NEEDED {
             let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
             // The call fails if hwloc has no such component, which does no harm.
-            // SAFETY: a topology that is not loaded yet, and a C string.
-            unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
+            // SAFETY: the topology is not loaded yet, and `name` is a C string.
+            unsafe { hwloc.hwloc_topology_set_components(raw, flags, name.as_ptr()) };
         }
 
         let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
         // If the call fails, the topology has no NICs.
-        // SAFETY: a topology that is not loaded yet.
-        unsafe { hwloc.hwloc_topology_set_io_types_filter(handle, filter) };
-        Ok(loaded)
+        // SAFETY: the topology is not loaded yet.
+        unsafe { hwloc.hwloc_topology_set_io_types_filter(raw, filter) };
+        Ok(unloaded)
     }
 
-    /// Loads the description that was set, or this machine. Objects exist only afterwards.
-    fn load(&mut self) -> io::Result<()> {
-        // SAFETY: a topology that is not loaded yet; every caller loads once.
-        if unsafe { self.hwloc.hwloc_topology_load(self.handle) } != 0 {
+    /// Loads the description that was set, or otherwise this machine.
+    fn load(self) -> io::Result<Loaded> {
+        let Unloaded(handle) = self;
+        // SAFETY: the topology is not loaded yet.
+        if unsafe { handle.hwloc.hwloc_topology_load(handle.raw) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(())
+        Ok(Loaded(handle))
     }
+}
 
+impl Loaded {
     fn version(&self) -> String {
         // SAFETY: the call has no preconditions.
-        let version = unsafe { self.hwloc.hwloc_get_api_version() };
+        let version = unsafe { self.0.hwloc.hwloc_get_api_version() };
         format!("interface {}.{}", version >> 16, version >> 8 & 0xff)
     }
 
     fn is_this_machine(&self) -> bool {
-        // SAFETY: a loaded topology.
-        unsafe { self.hwloc.hwloc_topology_is_thissystem(self.handle) == 1 }
+        // SAFETY: the topology is loaded.
+        unsafe { self.0.hwloc.hwloc_topology_is_thissystem(self.0.raw) == 1 }
     }
 
     /// Returns the objects at a depth, in hwloc's order: objects that are close to each other
     /// follow each other.
     fn at_depth(&self, depth: c_int) -> impl Iterator<Item = &hwloc_obj> {
-        // SAFETY: a loaded topology; a depth that does not exist has no objects.
-        let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
+        // SAFETY: the topology is loaded; a depth that does not exist has no objects.
+        let count = unsafe { self.0.hwloc.hwloc_get_nbobjs_by_depth(self.0.raw, depth) };
         (0..count).filter_map(move |index| {
-            // SAFETY: a loaded topology; the result is null beyond the last object.
-            let object = unsafe { self.hwloc.hwloc_get_obj_by_depth(self.handle, depth, index) };
+            // SAFETY: the topology is loaded; the result is null beyond the last object.
+            let object = unsafe {
+                self.0
+                    .hwloc
+                    .hwloc_get_obj_by_depth(self.0.raw, depth, index)
+            };
             // SAFETY: an object lives, unchanged, as long as the topology, which is borrowed.
             unsafe { object.as_ref() }
         })
     }
 
     fn of_type(&self, kind: hw::hwloc_obj_type_t) -> impl Iterator<Item = &hwloc_obj> {
-        // SAFETY: a loaded topology; the result is negative for types that have no depth here.
-        let depth = unsafe { self.hwloc.hwloc_get_type_depth(self.handle, kind) };
+        // SAFETY: the topology is loaded; the result is negative for types without a depth here.
+        let depth = unsafe { self.0.hwloc.hwloc_get_type_depth(self.0.raw, kind) };
         self.at_depth(depth)
     }
 
@@ -169,7 +182,7 @@ impl Loaded {
 
         // -1 asks for the first CPU, and the result -1 says that there is no further one.
         // SAFETY: a bitmap of the topology, which is borrowed.
-        let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };
+        let next = |after: c_int| unsafe { self.0.hwloc.hwloc_bitmap_next(set, after) };
 
         let mut cpus = CpuSet::default();
         let mut cpu = next(-1);
@@ -181,8 +194,8 @@ impl Loaded {
     }
 
     fn topology(&self, source: String) -> Topology {
-        // SAFETY: a loaded topology; the bitmap lives as long as it.
-        let allowed = unsafe { self.hwloc.hwloc_topology_get_allowed_cpuset(self.handle) };
+        // SAFETY: the topology is loaded; the bitmap lives as long as it.
+        let allowed = unsafe { self.0.hwloc.hwloc_topology_get_allowed_cpuset(self.0.raw) };
 
         let mut notes = Vec::new();
         let nics = self.nics(&mut notes);

@@ -274,16 +274,20 @@ pub fn is_recording() -> bool {
     table().is_some_and(|known| known.is_recording.get())
 }
 
-/// Begins or ends the recording of an access, or of an event that orders accesses, outside of
+/// Calls a function that records an access, or an event that orders accesses, outside of
 /// [`recording`].
-pub fn set_recording(is_recording: bool) {
-    // The flag is for handlers of signals on this thread, so only the compiler must keep it in its
-    // place, on both sides.
+pub fn while_recording<R>(record: impl FnOnce() -> R) -> R {
+    let Some(known) = table() else {
+        return record();
+    };
+    known.is_recording.set(true);
+    // The flag is read by signal handlers of this thread alone, so fences of the compiler suffice:
+    // they let no access of the call move to where the flag is not set.
     compiler_fence(SeqCst);
-    if let Some(known) = table() {
-        known.is_recording.set(is_recording);
-    }
+    let result = record();
     compiler_fence(SeqCst);
+    known.is_recording.set(false);
+    result
 }
 
 /// A recording of an access that needs only the data in the table of its thread.

@@ -367,11 +367,13 @@ impl ProcessDetector {
                 thread.clock.raise(actor, 1);
             }
 
-            known::set_recording(true);
-            let result = f(&mut thread);
-            // `f` may have begun another epoch, or another section or task, which is another actor.
-            known::set_stamp(thread.stamp().bits(), thread.number == 0);
-            known::set_recording(false);
+            let result = known::while_recording(|| {
+                let result = f(&mut thread);
+                // `f` may have begun another epoch, section or task; a section or task is another
+                // actor.
+                known::set_stamp(thread.stamp().bits(), thread.number == 0);
+                result
+            });
             Some(result)
         });
         entered.ok().flatten()

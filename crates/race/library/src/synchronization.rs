@@ -146,18 +146,28 @@ fn take_for_writing(lock: usize, next: impl FnOnce() -> usize) -> usize {
     result
 }
 
+/// Releases a read-write lock: to readers and writers if the calling thread holds it for writing,
+/// otherwise to writers alone.
 fn release_read_write_lock(lock: usize, next: impl FnOnce() -> usize) -> usize {
-    let is_writer = HELD_FOR_WRITING.try_with(|held| {
+    let object = if end_writing(lock) {
+        lock
+    } else {
+        readers_of(lock)
+    };
+    release_lock(object, next)
+}
+
+/// Removes a lock from those that the calling thread holds for writing. Returns false if it is not
+/// among them.
+fn end_writing(lock: usize) -> bool {
+    let removed = HELD_FOR_WRITING.try_with(|held| {
         let mut held = held.borrow_mut();
         let index = held.iter().position(|other| *other == lock)?;
         Some(held.swap_remove(index))
     });
-    let object = match is_writer {
-        Ok(None) => readers_of(lock),
-        // When a thread ends, this variable is dropped before the locks of later destructors.
-        Ok(Some(_)) | Err(_) => lock,
-    };
-    release_lock(object, next)
+    // A thread that ends drops the list before the locks of later destructors. These count as the
+    // writer's.
+    removed.map_or(true, |lock| lock.is_some())
 }
 
 fn acquire_after(object: usize, next: impl FnOnce() -> usize) -> usize {

@@ -99,11 +99,11 @@ impl Node {
     }
 }
 
-/// When a task tests its word.
+/// When a task tests its word: only before it registers, which may miss a write, or only afterward.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tests {
-    BeforeItRegisters,
-    AfterItRegisters,
+enum WordTest {
+    BeforeRegistering,
+    AfterRegistering,
 }
 
 /// Tries the executions with at most this number of preemptions: all of them take minutes.
@@ -113,9 +113,26 @@ fn check(most_preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
+/// Waits for word 1 as a task does, which tests the word once and then sleeps.
+fn wait_for_word_1(node: &Arc<Node>, task: &Arc<Task>, test: WordTest) {
+    if test == WordTest::BeforeRegistering && node.is_written(1) {
+        return;
+    }
+
+    let number = node.enter(1, task);
+    node.leave_to_thread(Sleeps::UntilARing);
+    if test == WordTest::AfterRegistering && node.is_written(1) {
+        node.registry.remove(number);
+        return;
+    }
+
+    task.sleep();
+    assert!(node.is_written(1), "woken without a reason");
+}
+
 /// A task waits for a word that is written meanwhile. The thread serves another task, for which it
 /// sleeps on the doorbell.
-fn wait_for_a_word_while_the_thread_sleeps(tests: Tests) {
+fn wait_for_a_word_while_the_thread_sleeps(test: WordTest) {
     let node = Arc::<Node>::default();
     let [other, task] = [(); 2].map(|()| Arc::<Task>::default());
     node.enter(0, &other);
@@ -125,29 +142,20 @@ fn wait_for_a_word_while_the_thread_sleeps(tests: Tests) {
         thread::spawn(move || node.write(1))
     };
 
-    let was_written = tests == Tests::BeforeItRegisters && node.is_written(1);
-    if !was_written {
-        let number = node.enter(1, &task);
-        node.leave_to_thread(Sleeps::UntilARing);
-        if tests == Tests::AfterItRegisters && node.is_written(1) {
-            node.registry.remove(number);
-        } else {
-            task.sleep();
-            assert!(node.is_written(1), "woken without a reason");
-        }
-    }
+    wait_for_word_1(&node, &task, test);
 
     peer.join().expect("it returns");
     node.write(0);
     other.sleep();
     node.end();
-    assert!(other.n_woken() == 1 && task.n_woken() <= 1, "woken twice");
+    assert_eq!(other.n_woken(), 1, "the task of the other word");
+    assert!(task.n_woken() <= 1, "woken twice");
 }
 
 #[test]
 fn a_task_that_registers_while_its_word_is_written_is_woken_or_sees_it() {
     check(2, || {
-        wait_for_a_word_while_the_thread_sleeps(Tests::AfterItRegisters);
+        wait_for_a_word_while_the_thread_sleeps(WordTest::AfterRegistering);
     });
 }
 
@@ -156,7 +164,7 @@ fn a_task_that_registers_while_its_word_is_written_is_woken_or_sees_it() {
 #[should_panic(expected = "branches")]
 fn a_task_that_tests_its_word_only_before_it_registers_may_sleep_forever() {
     check(2, || {
-        wait_for_a_word_while_the_thread_sleeps(Tests::BeforeItRegisters);
+        wait_for_a_word_while_the_thread_sleeps(WordTest::BeforeRegistering);
     });
 }
 

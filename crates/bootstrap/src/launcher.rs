@@ -253,30 +253,39 @@ impl Server {
             return self.end_on_signal(signal);
         }
 
+        match phase {
+            Phase::Running => self
+                .end_on_early_exit(pe, exit, others_run)
+                .or_else(|| self.end_if_left_behind()),
+            // Only the last of the PEs warns, and only if none has failed.
+            Phase::Unfinalized(inits) if !others_run && self.status == 0 => {
+                let message = format!("{}: warning: {}", self.speaker, inits.warning());
+                Some(Decision::Warn { message })
+            }
+            _ => self.end_if_left_behind(),
+        }
+    }
+
+    /// Ends the job since `pe` has exited before finalize. If it is the last PE, does so only for a
+    /// failure with a known cause; otherwise returns `None`.
+    fn end_on_early_exit(&mut self, pe: u32, exit: Exit, others_run: bool) -> Option<Decision> {
         // An exit with status 0 is no failure that an earlier refusal could explain.
-        let before = if exit.status() == 0 {
-            String::new()
+        let cause = if exit.status() == 0 {
+            None
         } else {
             self.possible_cause(pe, "before that")
         };
-        if phase == Phase::Running && (others_run || !before.is_empty()) {
-            let name = self.name(pe);
-            let message = format!(
-                "{}: {name} {exit} before shmem_finalize{before}",
-                self.speaker
-            );
-            return self.end(self.status, Some(message));
+        if cause.is_none() && !others_run {
+            return None;
         }
 
-        // Only the last of the PEs warns, and only if none has failed.
-        if let Phase::Unfinalized(inits) = phase
-            && !others_run
-            && self.status == 0
-        {
-            let message = format!("{}: warning: {}", self.speaker, inits.warning());
-            return Some(Decision::Warn { message });
-        }
-        self.end_if_left_behind()
+        let message = format!(
+            "{}: {} {exit} before shmem_finalize{}",
+            self.speaker,
+            self.name(pe),
+            cause.unwrap_or_default()
+        );
+        self.end(self.status, Some(message))
     }
 
     /// Ends the job since a signal has killed `pe`.
@@ -286,13 +295,14 @@ impl Server {
             return self.end_on_signal(signal);
         }
 
-        let before = if CRASHES.contains(&signal) {
+        let cause = if CRASHES.contains(&signal) {
             self.possible_cause(pe, "if it used a null pointer, that may be because")
+                .unwrap_or_default()
         } else {
             String::new()
         };
         let exit = Exit::Signal(signal);
-        let message = format!("{}: {} {exit}{before}", self.speaker, self.name(pe));
+        let message = format!("{}: {} {exit}{cause}", self.speaker, self.name(pe));
         self.end(self.status, Some(message))
     }
 
@@ -331,25 +341,21 @@ impl Server {
     }
 
     /// Returns the end of the message about a failed PE: the transport that it was opening, or
-    /// before finalize the allocation that has failed; empty if there is neither. The PE may have
+    /// before finalize the allocation that has failed; `None` if there is neither. The PE may have
     /// handled the latter and failed for another reason, so `relation` states how far the two are
     /// related.
-    fn possible_cause(&self, pe: u32, relation: &str) -> String {
+    fn possible_cause(&self, pe: u32, relation: &str) -> Option<String> {
         let state = &self.pes[pe as usize];
         if !state.opening.is_empty() {
-            return format!(
+            return Some(format!(
                 "; it was opening {}: select another transport (SHMEM_TRANSPORT), or see what \
                  `shmem-info --doctor` says of this one",
                 state.opening
-            );
+            ));
         }
 
-        match &state.refused {
-            Some(what) if state.phase == Phase::Running => {
-                format!("; {relation} it was refused {what}")
-            }
-            _ => String::new(),
-        }
+        let what = state.refused.as_ref()?;
+        (state.phase == Phase::Running).then(|| format!("; {relation} it was refused {what}"))
     }
 
     /// Records that the launcher has forwarded a signal that requests the end of programs. Ends the

@@ -228,9 +228,9 @@ fn differ(calls: &[Group<&str>]) -> bool {
     let (rust, standard): (Vec<String>, Vec<String>) = calls
         .iter()
         .map(|group| group.key.to_lowercase())
-        .partition(|call| call.contains([':', ' ']));
-    for calls in [rust, standard] {
-        if calls.iter().any(|call| routine(call) != routine(&calls[0])) {
+        .partition(|name| name.contains([':', ' ']));
+    for names in [rust, standard] {
+        if names.iter().any(|name| routine(name) != routine(&names[0])) {
             return true;
         }
     }

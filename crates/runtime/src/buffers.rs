@@ -148,7 +148,7 @@ impl Buffers {
     pub(crate) fn close(&self, job: &Job) {
         let mut state = self.state();
         for buffer in std::mem::take(&mut state.buffers) {
-            symmetric_location::record_registration(buffer.bytes.start, false);
+            symmetric_location::forget_buffer(buffer.bytes.start);
             state.spare.extend(buffer.images);
         }
         state.blocks.clear();
@@ -668,8 +668,8 @@ impl Plan {
         self.whole.is_some()
     }
 
-    /// Returns the number of pages of the new run before the first page of the buffer, and from
-    /// there on.
+    /// Returns the number of pages of the new run that are before the buffer, and the number of the
+    /// others. Both are 0 if the plan needs no new block.
     pub(crate) fn pages(&self) -> [u64; 2] {
         let Some(whole) = &self.whole else {
             return [0, 0];

@@ -8,6 +8,7 @@ use crate::socket::prepare;
 use rushmem_connect::handshake::{ANSWER, Answer, CLAIM, Connector, GREETING, Violation};
 use rushmem_connect::{Attempts, Secret, TimedReads, nonce};
 use rushmem_system::descriptors::ran_out;
+use rushmem_system::log::debug;
 use rushmem_transport::Pe;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -239,15 +240,18 @@ impl Connecting<'_> {
         for &socket in order {
             match self.attempt(socket, limit) {
                 Ok(Some(stream)) => {
-                    rushmem_system::log::debug!(peer, "connected to {socket}");
+                    debug!(peer, "connected to {socket}");
                     return Ok(Some(stream));
                 }
                 Ok(None) => {
-                    rushmem_system::log::debug!(peer, "{socket} defers: it will connect itself");
+                    debug!(
+                        peer,
+                        "{socket} defers: it will connect itself, or is not ready yet"
+                    );
                     return Ok(None);
                 }
                 Err(failure) => {
-                    rushmem_system::log::debug!(peer, "no connection to {socket}: {failure}");
+                    debug!(peer, "no connection to {socket}: {failure}");
                     round.push(FailedAttempt { socket, failure });
                 }
             }

@@ -38,17 +38,19 @@ pub fn start(ring: &'static [AtomicU64]) {
 /// Records an access that writes, or the allocation or the release of a block of the heap.
 #[inline(always)]
 pub(super) fn begin(event: &Event) {
-    if let Action::Block { is_allocated } = event.action {
-        symmetric_location::record_allocation(event.remote.addr, is_allocated);
-    }
-    if let Action::Access(access) = event.action
-        && access.effect == Effect::Writes
-    {
-        record(event.call, event.pe, event.remote);
-        if access.signal != 0 {
-            let signal = ByteBlocks::one(access.signal, size_of::<u64>());
-            record(event.call, event.pe, signal);
+    match event.action {
+        Action::Block { is_allocated: true } => symmetric_location::record_block(event.remote.addr),
+        Action::Block {
+            is_allocated: false,
+        } => symmetric_location::forget_block(event.remote.addr),
+        Action::Access(access) if access.effect == Effect::Writes => {
+            record(event.call, event.pe, event.remote);
+            if access.signal != 0 {
+                let signal = ByteBlocks::one(access.signal, size_of::<u64>());
+                record(event.call, event.pe, signal);
+            }
         }
+        _ => (),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::memory::accessible::{LocalAccess, TOO_MANY_ELEMENTS, is_mapped, requi
 use crate::memory::{address, constants, shortage, statics, symmetric_location};
 use core::ffi::c_int;
 use rushmem_heap::Overwritten;
-use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
+use rushmem_transport::{LocalBuf, Pe, RemoteAddr, Segment};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -153,7 +153,7 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
     if let Some(why) = constants::refusal(call, job, argument, addr, nbytes) {
         fail!(call, "argument {argument}: {addr:#x} {why}");
     }
-    if let Some((owner, own)) = copy_on_other_pe(job, addr) {
+    if let Some(OwnedByOther { owner, own }) = owner_of(job, addr) {
         fail!(
             call,
             "argument {argument}: {addr:#x} is memory of PE {owner}; pass the address of the same object on this PE \
@@ -180,27 +180,35 @@ pub fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe
     );
 }
 
-/// Returns the PE whose memory is mapped here at `addr`, if that is another PE, and the address at
-/// which this PE has its own copy of the object.
-pub fn copy_on_other_pe(job: &Job, addr: usize) -> Option<(u32, usize)> {
+/// An object of another PE whose memory is mapped here.
+pub struct OwnedByOther {
+    /// The PE that has the object.
+    pub owner: Pe,
+    /// The address of this PE's copy of the object.
+    pub own: usize,
+}
+
+/// Returns the other PE whose memory is mapped at `addr`, and the address of this PE's copy of the
+/// same object; `None` if no memory of another PE is there.
+pub fn owner_of(job: &Job, addr: usize) -> Option<OwnedByOther> {
     let heap = job.memory.heap().addr();
     let slice_bytes = job.memory.layout().stride();
     let first_static = statics::own().start();
 
-    for pe in (0..job.n_pes).filter(|pe| *pe != job.me.0) {
+    for owner in (0..job.n_pes).map(Pe).filter(|pe| *pe != job.me) {
         let on_this_pe = |segment| {
-            let delta = address::delta(segment, pe as c_int)?;
+            let delta = address::delta(segment, owner.0 as c_int)?;
             Some(addr.wrapping_sub(delta as usize))
         };
         if let Some(own) = on_this_pe(Segment::Heap)
             && own.wrapping_sub(heap) < slice_bytes
         {
-            return Some((pe, own));
+            return Some(OwnedByOther { owner, own });
         }
         if let Some(own) = on_this_pe(Segment::Static)
             && statics::own().contains(own.wrapping_sub(first_static), 1)
         {
-            return Some((pe, own));
+            return Some(OwnedByOther { owner, own });
         }
     }
     None

@@ -42,25 +42,38 @@ pub fn refusal(
     } else {
         "remove const"
     };
-    // The constants of Fortran need not have names.
-    let is_variable = call.is_fortran() || statics::is_named(addr) != Some(false);
-    let why = if argument != SOURCE && !is_variable {
-        "is in a string or a function of the program, which no PE can write; pass a variable, or \
-         memory of shmem_malloc"
-            .to_owned()
-    } else if argument != SOURCE {
-        format!("is constant; {remove}")
-    } else if memory == ConstantMemory::Relocated {
-        format!("is constant and contains addresses, which differ from PE to PE; {remove}")
-    } else if job.has_equal_constants {
-        format!("is followed by fewer than {nbytes} bytes of constants; check the count")
+    Some(if argument == SOURCE {
+        why_not_read(job, memory, nbytes, remove)
     } else {
-        format!(
+        why_not_written(call, addr, remove)
+    })
+}
+
+/// Returns the reason why constants of another PE cannot be read; `remove` names the remedy.
+fn why_not_read(job: &Job, memory: ConstantMemory, nbytes: usize, remove: &str) -> String {
+    if memory == ConstantMemory::Relocated {
+        return format!("is constant and contains addresses, which differ from PE to PE; {remove}");
+    }
+    if !job.has_equal_constants {
+        return format!(
             "is constant, and the PEs run different builds of the program; start all PEs with the same \
              executable, or {remove}"
-        )
-    };
-    Some(why)
+        );
+    }
+    // `can_read` accepts equal constants, so the bytes reach beyond them.
+    format!("is followed by fewer than {nbytes} bytes of constants; check the count")
+}
+
+/// Returns the reason why a constant cannot be written; `remove` names the remedy.
+fn why_not_written(call: Call, addr: usize, remove: &str) -> String {
+    // The constants of Fortran need not have names.
+    let is_variable = call.is_fortran() || statics::is_named(addr) != Some(false);
+    if is_variable {
+        return format!("is constant; {remove}");
+    }
+    "is in a string or a function of the program, which no PE can write; pass a variable, or \
+     memory of shmem_malloc"
+        .to_owned()
 }
 
 /// Returns the reason why an access cannot be made, if `addr` is in a shared library.

@@ -75,18 +75,21 @@ impl Images {
         }
     }
 
-    /// Sets where the buffer is in the heap of each PE, which has these deltas; this one is `me`.
+    /// Sets the offset of the buffer in the heap of each PE, and from it the delta to the buffer
+    /// there. `me` is this PE, `heap` has the deltas to the heaps, and `offsets` has an offset for
+    /// each PE.
     pub fn set_offsets(&self, me: Pe, heap: Deltas, offsets: impl Iterator<Item = usize>) {
-        for (place, offset) in self.offsets.iter().zip(offsets) {
-            place.store(offset, Relaxed);
+        for (stored, offset) in self.offsets.iter().zip(offsets) {
+            stored.store(offset, Relaxed);
         }
         let own = self.offsets[me.index()].load(Relaxed);
         self.own_offset.store(own, Relaxed);
 
-        for (pe, delta) in self.deltas.0.iter().enumerate() {
+        // `shift` reads the offsets stored above.
+        for (pe, stored) in self.deltas.0.iter().enumerate() {
             let pe = Pe(pe as u32);
-            let of_buffer = heap.of(pe).map(|delta| delta + self.shift(pe));
-            delta.store(of_buffer.unwrap_or(UNMAPPED), Relaxed);
+            let delta = heap.of(pe).map(|heap_delta| heap_delta + self.shift(pe));
+            stored.store(delta.unwrap_or(UNMAPPED), Relaxed);
         }
     }
 

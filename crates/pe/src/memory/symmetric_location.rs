@@ -117,39 +117,49 @@ static ALLOCATIONS: Mutex<Allocations> = Mutex::new(Allocations {
     objects: BTreeMap::new(),
 });
 
-/// Records that this thread has allocated the block at an address, or that it has freed it.
-pub fn record_allocation(block: usize, is_allocated: bool) {
+/// Records that this thread has allocated the block at an address of the heap.
+pub fn record_block(block: usize) {
     if let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) {
-        record(Object::Block(offset), is_allocated);
+        record(Object::Block(offset));
     }
 }
 
-/// Records that this thread has registered the buffer at an address of the program, or that it has
-/// ended the registration.
-pub fn record_registration(buffer: usize, is_registered: bool) {
-    record(Object::Buffer(buffer), is_registered);
+/// Forgets the block at an address of the heap, which is freed.
+pub fn forget_block(block: usize) {
+    if let SymmetricLocation::Heap { offset, .. } = of_bytes(block, 1) {
+        forget(Object::Block(offset));
+    }
 }
 
-/// Records that this thread has made an object, or that the object has ended. Records no new one
-/// beyond the maximum numbers of objects and stacks.
-fn record(object: Object, is_made: bool) {
-    if !is_made {
-        lock(&ALLOCATIONS).objects.remove(&object);
-        return;
-    }
+/// Records that this thread has registered the buffer at an address of the program.
+pub fn record_buffer(buffer: usize) {
+    record(Object::Buffer(buffer));
+}
 
-    let calls = stack::digest();
+/// Forgets the buffer at an address of the program, whose registration ends.
+pub fn forget_buffer(buffer: usize) {
+    forget(Object::Buffer(buffer));
+}
+
+/// Records that this thread has made an object. Records none beyond the maximum numbers of objects
+/// and stacks.
+fn record(object: Object) {
+    let digest = stack::digest();
     let mut allocations = lock(&ALLOCATIONS);
-    // A buffer may be where one was that the program has freed.
+    // Without room for the new object, an earlier one at the same address must not stay.
     allocations.objects.remove(&object);
-    let is_known = allocations.stacks.contains_key(&calls);
+    let is_known = allocations.stacks.contains_key(&digest);
     if allocations.objects.len() < OBJECTS && (is_known || allocations.stacks.len() < STACKS) {
         allocations
             .stacks
-            .entry(calls)
+            .entry(digest)
             .or_insert_with(|| Arc::new(Stack::capture()));
-        allocations.objects.insert(object, calls);
+        allocations.objects.insert(object, digest);
     }
+}
+
+fn forget(object: Object) {
+    lock(&ALLOCATIONS).objects.remove(&object);
 }
 
 /// Returns the stack of the thread that allocated a block of the heap or registered a buffer, if it
@@ -175,6 +185,6 @@ pub fn registered_at(buffer: usize) -> String {
 
 fn recorded(object: Object) -> Option<Arc<Stack>> {
     let allocations = lock(&ALLOCATIONS);
-    let calls = allocations.objects.get(&object)?;
-    allocations.stacks.get(calls).cloned()
+    let digest = allocations.objects.get(&object)?;
+    allocations.stacks.get(digest).cloned()
 }

@@ -119,7 +119,7 @@ pub unsafe fn register(
     let pinned = state.equal_offset(begin).filter(|_| is_pinned);
     drop(state);
     if writes::are_wanted(&job.settings) {
-        symmetric_location::record_registration(begin, true);
+        symmetric_location::record_buffer(begin);
     }
 
     heap_barrier(caller, change, &arguments);
@@ -214,7 +214,7 @@ pub unsafe fn unregister(caller: impl Caller, addr: *mut c_void) -> c_int {
             "argument addr: the kernel refuses private pages for the buffer at {addr:p}: {why}; {LIMITS}"
         ),
     };
-    symmetric_location::record_registration(addr.addr(), false);
+    symmetric_location::forget_buffer(addr.addr());
     let change = state.change();
     let Ok(of_all) = gather_changes(pe, call, Some(&change)) else {
         unreachable!("every PE has a change");
@@ -274,8 +274,9 @@ struct Request {
     alignment: u64,
     needs_block: bool,
     nbytes: u64,
-    /// The pages of the new run before the first page of the buffer, and from there on.
+    /// The number of pages of the new run that are before the buffer; 0 if none is needed.
     before: u64,
+    /// The number of its other pages.
     after: u64,
 }
 

@@ -301,8 +301,8 @@ fn report_block<T>(call: Call, block: *const T, nbytes: usize, is_allocated: boo
     });
 }
 
-/// Makes huge pages for a block that was just allocated, and makes the block reachable by all PEs.
-/// The program does not have the block yet.
+/// Makes huge pages for a block that was just allocated, makes the block reachable by all PEs, and
+/// warns if the node may lack the memory for it. The program does not have the block yet.
 fn prepare_block(call: Call, links: &Links, block: *mut u8, nbytes: usize, for_amos: bool) {
     let job = &links.job;
     let end = block.addr() + nbytes - job.memory.heap().addr();
@@ -464,7 +464,7 @@ fn fail_unusable(call: Call, job: &Job, ptr: *const c_void, why: Unusable) -> ! 
 }
 
 fn fail_not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
-    if let Some((owner, own)) = checks::copy_on_other_pe(job, ptr.addr()) {
+    if let Some(checks::OwnedByOther { owner, own }) = checks::owner_of(job, ptr.addr()) {
         fail!(
             call,
             "argument ptr: {ptr:p} is memory of PE {owner}; pass the address of the block on this PE ({own:#x}) \

@@ -48,16 +48,18 @@ impl From<TeamHandle> for TeamOrActiveSet {
 }
 
 impl TeamOrActiveSet {
+    /// As [`find_for`](Self::find_for), for a call that transfers data.
     pub(crate) fn find(self, pe: &'static OwnPe, call: Call) -> Participants {
         self.find_for(pe, call, PsyncPurpose::Data)
     }
 
-    /// Returns the participants of a call that uses pSync for this purpose.
+    /// Returns the participants of a call. On an active set, begins the use of its pSync for
+    /// `purpose`, and agrees on a team if the members have kept none.
     pub(crate) fn find_for(
         self,
         pe: &'static OwnPe,
         call: Call,
-        use_of_psync: PsyncPurpose,
+        purpose: PsyncPurpose,
     ) -> Participants {
         match self {
             TeamOrActiveSet::Team(handle) => Participants::of(pe.teams.find(call, "team", handle)),
@@ -72,10 +74,10 @@ impl TeamOrActiveSet {
                 psync,
             } => {
                 let triplet = [start, log_stride, size];
-                let psync_use = PsyncUse::begin(pe, call, triplet, psync, use_of_psync);
+                let in_use = PsyncUse::begin(pe, call, triplet, psync, purpose);
                 let team = active_set::find_or_make(pe, call, triplet, psync);
                 Participants {
-                    _psync: psync_use,
+                    _psync: in_use,
                     ..Participants::of(team)
                 }
             }

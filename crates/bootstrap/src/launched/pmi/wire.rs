@@ -153,10 +153,11 @@ fn parse_body(body: &str) -> PmiMessage {
     let mut current = String::new();
     let mut characters = body.chars().peekable();
     while let Some(character) = characters.next() {
-        if character != ';' || characters.next_if_eq(&';').is_some() {
-            current.push(character);
-        } else {
+        let is_doubled = character == ';' && characters.next_if_eq(&';').is_some();
+        if character == ';' && !is_doubled {
             pairs.extend(pair(&std::mem::take(&mut current)));
+        } else {
+            current.push(character);
         }
     }
     pairs.extend(pair(&current));

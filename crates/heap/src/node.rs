@@ -186,8 +186,8 @@ impl NodeMemory {
         (local as isize - self.local as isize) * self.layout.stride() as isize
     }
 
-    /// Returns the delta for the address of a static variable of this PE; `None` if the static
-    /// variables of that PE are not mapped here.
+    /// Returns the number that, added to the address of a static variable of this PE, gives the
+    /// address of the same variable of the node's PE number `local`; `None` if that is not mapped.
     pub fn statics_delta(&self, local: u32) -> Option<isize> {
         if local == self.local {
             Some(0)

@@ -7,12 +7,13 @@ use std::path::Path;
 /// A function on a stack. An inlined function is a frame of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The name in the debug information, or else in the symbol table; mangled if it is of C++ or
-    /// Rust.
+    /// The name in the debug information, or else in the symbol table, mangled if it is of C++ or
+    /// Rust; `None` if the function is in neither.
     pub name: Option<String>,
     /// The name in the symbol table; `None` for an inlined function.
     pub symbol: Option<String>,
-    /// The line of the source code.
+    /// The line that the function has reached, or in which it calls the next frame; `None` if the
+    /// debug information lacks it.
     pub line: Option<Line>,
     /// Whose function it is.
     pub owner: Owner,

@@ -7,9 +7,9 @@
 
 use core::ffi::{c_int, c_long};
 
-/// Major version of the standard.
+/// Major version of the standard: the 1 of OpenSHMEM 1.6.
 pub const SHMEM_MAJOR_VERSION: c_int = 1;
-/// Minor version of the standard.
+/// Minor version of the standard: the 6 of OpenSHMEM 1.6.
 pub const SHMEM_MINOR_VERSION: c_int = 6;
 /// Maximum length of a vendor string, its null byte included.
 pub const SHMEM_MAX_NAME_LEN: c_int = 256;

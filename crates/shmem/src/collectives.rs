@@ -478,12 +478,13 @@ impl<C: Threads> Team<'_, C> {
         self.combine_into::<T, O>(call, reductions::inscan, source, dest);
     }
 
-    /// Combines `source` of the members before this one element by element, and stores the results
-    /// in `dest` (`shmem_sum_exscan`, §9.10.10). On the first member they are the operator's
-    /// identity: zero for [`Sum`](crate::Sum), [`Or`](crate::Or) and [`Xor`](crate::Xor), one for
-    /// [`Prod`](crate::Prod), all bits for [`And`](crate::And), and the least and the greatest
-    /// value of the type for [`Max`](crate::Max) and [`Min`](crate::Min), infinite ones for
-    /// floating-point numbers.
+    /// Combines the `source` of all members before this one, element by element, into `dest`
+    /// (`shmem_sum_exscan`, §9.10.10). The first member gets the identity of the operator:
+    ///
+    /// - zero for [`Sum`](crate::Sum), [`Or`](crate::Or) and [`Xor`](crate::Xor), one for
+    ///   [`Prod`](crate::Prod), and all bits set for [`And`](crate::And);
+    /// - for [`Max`](crate::Max) the minimum of the type, for [`Min`](crate::Min) its maximum; for
+    ///   floating-point numbers, negative and positive infinity.
     ///
     /// ```
     /// # let shmem = shmem::init();

@@ -199,7 +199,8 @@ fn members(measure: Measure, point: &Point) -> Vec<String> {
     }
 }
 
-/// Returns a head, and a row for each size with a column for each operation.
+/// Returns the rows of a table: the names of its columns, one for each operation, and below them a
+/// row for each size.
 fn by_size(series: &[Series], cell: impl Fn(&Series, &Point) -> String) -> Vec<Vec<String>> {
     let sizes: BTreeSet<u64> = series
         .iter()

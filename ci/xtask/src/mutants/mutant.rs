@@ -18,7 +18,7 @@ pub struct Mutant {
 /// A test that must fail if a fault is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finder {
-    /// It runs programs of an installed prefix, so the prefix needs the fault, too.
+    /// True if the test runs programs of the installed prefix, which must then have the fault, too.
     pub needs_prefix: bool,
     /// The arguments of `cargo test`.
     pub arguments: Vec<String>,

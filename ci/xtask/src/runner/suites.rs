@@ -177,7 +177,7 @@ impl Run {
         self
     }
 
-    /// Runs all of them, several at once, and prints which took the longest.
+    /// Runs the programs, several at once, and prints those that took the longest.
     pub fn run(self) -> Result<StepOutcome> {
         let mut ended = in_lanes(PROGRAMS_AT_ONCE, self.programs, RunnableTests::run);
 

@@ -34,7 +34,8 @@ const fn target(name: &'static str, nbytes: u32) -> FuzzTarget {
 struct FuzzBuild {
     /// The name of their build directory.
     name: &'static str,
-    /// The flag of the compiler besides [`FLAGS`].
+    /// A further flag of the compiler, which is appended to [`FLAGS`]: a space and the flag, or
+    /// empty.
     flag: &'static str,
     targets: &'static [FuzzTarget],
 }

@@ -52,7 +52,7 @@ pub struct MeetingRoute {
     pub secret: Secret,
     /// The number of this PE.
     pub pe: u32,
-    /// The number of PEs.
+    /// The number of PEs that join the meeting.
     pub n_pes: u32,
 }
 

@@ -161,7 +161,7 @@ impl StridedElements {
     /// Copies the elements from `from` to `to`.
     ///
     /// # Safety
-    /// Every element is valid for reads at `from` and for writes at `to`.
+    /// Every element is valid for reads and writes at `from`, and for writes at `to`.
     unsafe fn copy_mapped(self, to: *mut u8, from: *const u8) {
         // The strided copy of the transport takes elements of an integer's size, of which it copies
         // two at a time.
@@ -173,20 +173,20 @@ impl StridedElements {
             16 => Self::copy_as::<u128>,
             _ => Self::copy_by_bytes,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: every element is valid in both places by contract, and has the size of the type.
         unsafe { copy(self, to, from) }
     }
 
-    /// Copies the elements, which have the size of `T`.
+    /// Copies the elements as values of `T`.
     ///
     /// # Safety
-    /// As [`copy_mapped`](Self::copy_mapped).
+    /// As [`copy_mapped`](Self::copy_mapped), and an element has the size of `T`.
     unsafe fn copy_as<T: Element>(self, to: *mut u8, from: *const u8) {
         let to = to.cast::<T>();
         let from = from.cast::<T>();
         let dst = self.dst as isize;
         let sst = self.sst as isize;
-        // SAFETY: the caller's promise, for blocks of one element.
+        // SAFETY: each element is a block of one `T`, and valid in both places by contract.
         unsafe { mem::copy_strided::<mem::AtomicLoads, T>(to, from, dst, sst, 1, self.nelems) }
     }
 
@@ -198,7 +198,7 @@ impl StridedElements {
         for i in 0..self.nelems {
             let to = to.wrapping_add(i * self.dst * self.elem_bytes);
             let from = from.wrapping_add(i * self.sst * self.elem_bytes);
-            // SAFETY: the caller's promise, for one element.
+            // SAFETY: element `i` is valid in both places by contract.
             unsafe { mem::copy_bytes::<mem::AtomicLoads>(to, from, self.elem_bytes) }
         }
     }
@@ -210,13 +210,14 @@ impl StridedElements {
     unsafe fn put(self, endpoints: &Endpoints, pe: Pe, dest: RemoteAddr, source: *const u8) {
         if self.dst == 1 && self.sst == 1 {
             let nbytes = self.nelems * self.elem_bytes;
-            // SAFETY: the caller's promise, for elements that are contiguous.
+            // SAFETY: the elements are contiguous, and valid for reads at `source` by contract.
             return unsafe { put(endpoints, pe, dest, source, nbytes) };
         }
 
         let blocks = StridedBlocks {
             remote: dest,
-            // SAFETY: the caller's promise; an operation reads no more of the span than elements.
+            // SAFETY: an operation reads only the elements of the span, which are valid for reads
+            // by contract.
             local: unsafe { SourceBuf::new(source, self.span(self.sst)) },
             nbytes: self.elem_bytes,
             remote_stride: self.dst * self.elem_bytes,

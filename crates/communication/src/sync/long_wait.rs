@@ -309,8 +309,8 @@ pub(crate) fn wait_for_operations(links: &'static Links) -> LongWait<NamedOperat
 }
 
 impl WaitReport for LongWait<NamedOperations> {
-    /// Has the operations named once the wait is long, and again whenever it has lasted twice as
-    /// long, since it may be for other PEs by then.
+    /// Asks the transport which operations the thread waits for: once the wait is long, and again
+    /// whenever its duration has doubled, since the thread may by then wait for other PEs.
     fn check(&mut self, awaited: &mut dyn FnMut() -> AwaitedOperations) {
         let lasted = self.lasted();
         if lasted >= self.awaited.next {

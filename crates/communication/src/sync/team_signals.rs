@@ -98,7 +98,10 @@ pub struct TeamSignals {
 }
 
 impl TeamSignals {
-    /// Begins with the slot and the generation on which the members of a new team have agreed.
+    /// Returns the signals of a new team, whose members have agreed on this slot and generation.
+    ///
+    /// # Panics
+    /// If the generation is not below [`GENERATIONS`].
     pub fn new(
         links: &'static Links,
         slot: u16,

@@ -213,8 +213,8 @@ impl Areas {
         5 * WORD
     }
 
-    /// Returns the offsets of the digests, on the first PE of a node, of the first two warnings
-    /// that PEs of the node have claimed, so that only one of them prints each.
+    /// Returns the offsets of two words on the first PE of a node. A PE claims a warning by storing
+    /// its digest in a free one, so that no other PE of the node prints the same warning.
     pub fn warnings(&self) -> [usize; 2] {
         [6 * WORD, 7 * WORD]
     }

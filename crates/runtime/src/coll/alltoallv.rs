@@ -65,21 +65,24 @@ pub unsafe fn alltoallv(
     entry.require_same(&[]);
 
     let n = executor.n();
-    // SAFETY: the caller promises an entry for each member.
+    // SAFETY: the caller promises that `t_offsets` is valid for reads of an entry for each member.
     let offsets = unsafe { read(t_offsets, n) };
-    // SAFETY: the caller promises an entry for each member.
+    // SAFETY: the caller promises that `blocks.sizes` is valid for reads of an entry for each
+    // member.
     let sizes = unsafe { read(blocks.sizes, n) };
     let [target_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
     if pe.job().settings.checks() {
         require_places_apart(call, &offsets, &received);
     }
 
-    // SAFETY: the caller promises an entry for each member.
+    // SAFETY: the caller promises that `blocks.offsets` is valid for reads of an entry for each
+    // member.
     unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
 
     if !t_sizes.is_null() {
         for (member, &size) in received.iter().enumerate() {
-            // SAFETY: the caller promises that `t_sizes` has an entry for each member.
+            // SAFETY: the caller promises that `t_sizes`, which is not null, is valid for writes of
+            // an entry for each member.
             unsafe { t_sizes.wrapping_add(member).write(size as usize) };
         }
     }
@@ -127,7 +130,8 @@ pub unsafe fn alltoallv_packed(
     entry.require_same(&[]);
 
     let n = executor.n();
-    // SAFETY: the caller promises an entry for each member.
+    // SAFETY: the caller promises that `blocks.sizes` is valid for reads of an entry for each
+    // member.
     let sizes = unsafe { read(blocks.sizes, n) };
     let [received] = exchange(&mut executor, [&sizes]);
 
@@ -150,7 +154,8 @@ pub unsafe fn alltoallv_packed(
     }
 
     let [target_offsets] = exchange(&mut executor, [&starts]);
-    // SAFETY: the caller promises an entry for each member.
+    // SAFETY: the caller promises that `blocks.offsets` is valid for reads of an entry for each
+    // member.
     unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
     total as usize
 }
@@ -166,7 +171,7 @@ unsafe fn deliver(
     target: TargetBlocks,
     target_offsets: &[u64],
 ) {
-    // SAFETY: the caller promises an entry for each member.
+    // SAFETY: by contract, `blocks.offsets` is valid for reads of an entry for each member.
     let source_offsets = unsafe { read(blocks.offsets, executor.n()) };
     let delivery = Delivery {
         source: blocks.source,
@@ -183,7 +188,7 @@ unsafe fn deliver(
 /// # Safety
 /// `array` is valid for reads of `n` entries.
 unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
-    // SAFETY: `i` is below `n`, and the caller promises that `array` has `n` entries.
+    // SAFETY: `i` is below `n`, and by contract `array` is valid for reads of `n` entries.
     (0..n as usize)
         .map(|i| unsafe { array.wrapping_add(i).read() } as u64)
         .collect()

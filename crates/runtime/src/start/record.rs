@@ -47,10 +47,10 @@ pub(super) struct StartupRecord {
     pub(super) statics: u64,
     /// A digest that differs if the program's constants differ.
     pub(super) constants: u64,
-    /// The start of the PE's static data in its slot of the node's memory, or in its file; `None`
-    /// if they are not in shared memory.
+    /// The offset in bytes of the PE's static data in its slot of the node's memory, or in the file
+    /// that the PE has for them alone; `None` if they are not in shared memory.
     pub(super) statics_in_slot: Option<u64>,
-    /// The start of the static data in the PE's process, if the log of PE 0 shows it.
+    /// The address of the static data in the PE's process; `None` unless the log of PE 0 shows it.
     pub(super) statics_start: Option<usize>,
     /// The addresses at which the PE could reserve room for its heap.
     pub(super) reserved: Vec<usize>,

@@ -346,9 +346,10 @@ impl<'a> Extension<'a> {
         format!("{}:", self.vendor)
     }
 
-    /// Returns the type-generic name: that of the family without the type and without `ctx_`.
-    /// Returns nothing if the function of the standard has none, or if the name does not begin with
-    /// `shmemx_`, since a macro selects either among functions of the standard or among extensions.
+    /// Returns the name of the C11 macro that selects the extension like `of`: the name of the
+    /// family without the type and `ctx_`. Returns an empty string if `of` has no macro, or if the
+    /// name of the family does not begin with `shmemx_`: a macro with a name of the standard selects
+    /// among the standard's functions alone.
     fn generic(&self, of: &CFunction) -> String {
         if of.generic.is_empty() || !self.family.starts_with("shmemx_") {
             return String::new();

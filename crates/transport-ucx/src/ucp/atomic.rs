@@ -52,11 +52,13 @@ impl UcpAtomic {
         }
     }
 
-    /// Starts the operation on the word at `remote`. `params` has the callback at its end, if any.
+    /// Starts the operation on the word at `remote`. Returns UCX's request, or a status if there is
+    /// none. If `params` has a callback, UCX calls it when the operation of a request ends.
     ///
     /// # Safety
-    /// The endpoint is live, and the key was unpacked for it. The arguments point to words of this
-    /// width that have the values `first` and `second`, and are valid until the operation ends.
+    /// The endpoint is live, and the key was unpacked for it. `arguments` points to words of this
+    /// width with the values `self.first` and `self.second`, which are valid until the operation
+    /// ends.
     pub(crate) unsafe fn begin(
         &self,
         ucp: &Ucp,

@@ -111,9 +111,11 @@ pub unsafe fn put<C: Context, F: Form>(
     call: Call,
 ) {
     match last_registered(dest, nbytes, pe, address::mapped) {
-        // SAFETY: `to` is mapped, and the caller promises that `source` is valid.
+        // SAFETY: `to` is mapped, and the caller promises that `source` is valid for reads of
+        // `nbytes` bytes.
         Some(to) => unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) },
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `source` is valid for reads of `nbytes` bytes, until the
+        // next quiet if that completes the put.
         None => unsafe { put_elsewhere::<C, F>(ctx, dest, source, nbytes, pe, call) },
     }
 }
@@ -133,7 +135,8 @@ unsafe fn put_elsewhere<C: Context, F: Form>(
 ) {
     let dest = match in_heap(dest, nbytes, pe, address::mapped) {
         Bytes::Mapped(to) => {
-            // SAFETY: `to` is mapped, and the caller promises that `source` is valid.
+            // SAFETY: `to` is mapped, and the caller promises that `source` is valid for reads of
+            // `nbytes` bytes.
             return unsafe { mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes) };
         }
         Bytes::At(dest) => dest,
@@ -156,7 +159,8 @@ unsafe fn put_elsewhere<C: Context, F: Form>(
     let mut observed = ObservedAccess::none();
     observed.begin(describe, to.is_mapped());
 
-    // SAFETY: the caller's promise about `source`.
+    // SAFETY: the caller promises that `source` is valid for reads of `nbytes` bytes, until the
+    // next quiet if that completes the put.
     unsafe { access.issue_put(to, source, nbytes, F::COMPLETION) }
 }
 
@@ -175,9 +179,11 @@ pub unsafe fn get<C: Context, F: Form>(
     call: Call,
 ) {
     match last_registered(source, nbytes, pe, address::mapped_polled) {
-        // SAFETY: `from` is mapped, and the caller promises that `dest` is valid.
+        // SAFETY: `from` is mapped, and the caller promises that `dest` is valid for writes of
+        // `nbytes` bytes.
         Some(from) => unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) },
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `dest` is valid for writes of `nbytes` bytes, until the
+        // next quiet if that completes the get.
         None => unsafe { get_elsewhere::<C, F>(ctx, dest, source, nbytes, pe, call) },
     }
 }
@@ -197,7 +203,8 @@ unsafe fn get_elsewhere<C: Context, F: Form>(
 ) {
     let source = match in_heap(source, nbytes, pe, address::mapped_polled) {
         Bytes::Mapped(from) => {
-            // SAFETY: `from` is mapped, and the caller promises that `dest` is valid.
+            // SAFETY: `from` is mapped, and the caller promises that `dest` is valid for writes of
+            // `nbytes` bytes.
             return unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
         }
         Bytes::At(source) => source,
@@ -218,7 +225,8 @@ unsafe fn get_elsewhere<C: Context, F: Form>(
     observed.begin(describe, from.is_mapped());
     polled_calls::count(call, source, PolledObject::MemoryOf(pe as u32));
 
-    // SAFETY: the caller's promise about `dest`.
+    // SAFETY: the caller promises that `dest` is valid for writes of `nbytes` bytes, until the next
+    // quiet if that completes the get.
     unsafe { access.issue_get(dest, from, nbytes, F::COMPLETION) }
 }
 
@@ -362,7 +370,8 @@ impl Access {
             RemoteBytes::Network(dest) => {
                 let put = Put {
                     remote: dest,
-                    // SAFETY: the caller's promise about `source`.
+                    // SAFETY: the caller promises that `source` is valid for reads of `nbytes`
+                    // bytes until the put is complete.
                     local: unsafe { SourceBuf::new(source, nbytes) },
                     completion,
                 };
@@ -373,7 +382,7 @@ impl Access {
                 }
             }
             // SAFETY: `to` is mapped, as `resolve` found; the caller promises that `source` is
-            // valid.
+            // valid for reads of `nbytes` bytes.
             RemoteBytes::Cpu(to) => unsafe {
                 mem::copy_bytes::<mem::VolatileLoads>(to, source, nbytes)
             },
@@ -396,7 +405,8 @@ impl Access {
             RemoteBytes::Network(source) => {
                 let get = Get {
                     remote: source,
-                    // SAFETY: the caller's promise about `dest`.
+                    // SAFETY: the caller promises that `dest` is valid for writes of `nbytes` bytes
+                    // until the get is complete.
                     local: unsafe { DestBuf::new(dest, nbytes) },
                     completion,
                 };
@@ -408,7 +418,7 @@ impl Access {
             }
             RemoteBytes::Cpu(from) => {
                 // SAFETY: `from` is mapped, as `resolve` found; the caller promises that `dest` is
-                // valid.
+                // valid for writes of `nbytes` bytes.
                 unsafe { mem::copy_bytes::<mem::AtomicLoads>(dest, from, nbytes) };
                 polls::count_read();
             }

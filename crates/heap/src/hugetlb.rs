@@ -55,7 +55,8 @@ impl ReservedPages {
         // reserved for the file, so the mapping itself is not needed.
         let anywhere = std::ptr::null_mut();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
+        // SAFETY: the call maps a new range at an address of the kernel's choice, so no mapping is
+        // replaced.
         let start = unsafe { mmap(anywhere, nbytes, protection, MapFlags::SHARED, &file, 0) }?;
         // SAFETY: the range is exactly the one that was just mapped, and nothing has used it.
         unsafe { munmap(start, nbytes) }?;

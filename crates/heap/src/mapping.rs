@@ -22,7 +22,8 @@ impl Mapping {
     /// When the kernel refuses.
     pub(crate) fn new(nbytes: usize, protection: ProtFlags) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
+        // SAFETY: the call maps a new range at an address of the kernel's choice, so no mapping is
+        // replaced.
         let start = unsafe { mmap_anonymous(null_mut(), nbytes, protection, flags) }?;
         Ok(Mapping { start, nbytes })
     }
@@ -34,7 +35,7 @@ impl Mapping {
     pub(crate) fn reserve(address: usize, nbytes: usize) -> Result<Mapping, Errno> {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
         let wanted = without_provenance_mut(address);
-        // SAFETY: maps a new range: with `FIXED_NOREPLACE` the kernel replaces no mapping.
+        // SAFETY: the call maps a new range: with `FIXED_NOREPLACE` the kernel replaces no mapping.
         let start = unsafe { mmap_anonymous(wanted, nbytes, ProtFlags::empty(), flags) }?;
         let mapping = Mapping { start, nbytes };
 
@@ -57,7 +58,8 @@ impl Mapping {
         protection: ProtFlags,
     ) -> Result<Mapping, Errno> {
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
+        // SAFETY: the call maps a new range at an address of the kernel's choice, so no mapping is
+        // replaced.
         let start = unsafe { mmap(null_mut(), nbytes, protection, flags, memory, offset) }?;
         Ok(Mapping { start, nbytes })
     }

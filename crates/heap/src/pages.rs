@@ -366,7 +366,7 @@ fn map_file(
 ) -> Result<(), Errno> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = sharing | MapFlags::FIXED | MapFlags::NORESERVE;
-    // SAFETY: replaces pages whose contents the file has, as the callers ensure.
+    // SAFETY: the call replaces pages whose contents the file has, as the callers ensure.
     unsafe { mmap(place.cast(), nbytes, protection, flags, file, offset) }?;
     Ok(())
 }
@@ -374,13 +374,14 @@ fn map_file(
 /// Returns new private pages.
 fn private_pages(nbytes: usize) -> Result<*mut c_void, Errno> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
+    // SAFETY: the call maps a new range at an address of the kernel's choice, so no mapping is
+    // replaced.
     unsafe { mmap_anonymous(null_mut(), nbytes, protection, MapFlags::PRIVATE) }
 }
 
 /// Moves private pages to `place`, in place of others.
 fn move_pages(pages: *mut c_void, nbytes: usize, place: *mut u8) -> Result<(), Errno> {
-    // SAFETY: replaces pages by those that have their contents, as the callers ensure.
+    // SAFETY: the call replaces pages by those that have their contents, as the callers ensure.
     unsafe { mremap_fixed(pages, nbytes, nbytes, MremapFlags::MAYMOVE, place.cast()) }?;
     Ok(())
 }

@@ -216,7 +216,7 @@ static WORD: AtomicPtr<u32> = AtomicPtr::new(null_mut());
 /// Marks the calling process as the PE.
 fn mark_process() {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: creates a mapping at an address that the kernel chooses.
+    // SAFETY: the call creates a mapping at an address that the kernel chooses.
     let page = unsafe { mmap_anonymous(null_mut(), MARK_BYTES, protection, MapFlags::PRIVATE) };
     // Without the mark, `is_this_process` asks the kernel.
     let Ok(page) = page else { return };

@@ -321,7 +321,7 @@ fn undo(job: &Job, plan: &Plan, replaced: &Range<usize>) {
         is_done &= unsafe { pages::make_private(&(next..part.start), &none) }.is_ok();
         next = part.end;
     }
-    // SAFETY: as above.
+    // SAFETY: these pages are shared, and were private before; stores of all threads wait.
     is_done &= unsafe { pages::make_private(&(next..replaced.end), &none) }.is_ok();
     assert!(is_done, "the kernel refuses to map pages as they were");
 }

@@ -88,7 +88,8 @@ impl Libfabric {
     /// `hints` is null or valid. The caller frees the result by [`Libfabric::freeinfo`].
     pub unsafe fn getinfo(&self, hints: *const fi_info, info: &mut *mut fi_info) -> c_int {
         let none = core::ptr::null();
-        // SAFETY: the same contract; null means any.
+        // SAFETY: `hints` is null or valid by contract; null for the node and the service means
+        // any.
         unsafe { (self.getinfo)(API_VERSION, none, none, 0, hints, info) }
     }
 
@@ -100,7 +101,7 @@ impl Libfabric {
     pub unsafe fn installed(&self, info: &mut *mut fi_info) -> c_int {
         let none = core::ptr::null();
         let flags = FI_PROV_ATTR_ONLY;
-        // SAFETY: null means any, and no hints.
+        // SAFETY: null for the node and the service means any, and null for the hints means none.
         unsafe { (self.getinfo)(API_VERSION, none, none, flags, core::ptr::null(), info) }
     }
 
@@ -109,7 +110,7 @@ impl Libfabric {
     /// # Safety
     /// `info` is null or a list that this library has made and that is not used any more.
     pub unsafe fn freeinfo(&self, info: *mut fi_info) {
-        // SAFETY: the same contract.
+        // SAFETY: by contract, `info` is null or a list of this library that is not used any more.
         unsafe { (self.freeinfo)(info) }
     }
 
@@ -118,7 +119,7 @@ impl Libfabric {
     /// # Safety
     /// `info` is null or valid.
     pub unsafe fn dupinfo(&self, info: *const fi_info) -> *mut fi_info {
-        // SAFETY: the same contract.
+        // SAFETY: `info` is null or valid by contract.
         unsafe { (self.dupinfo)(info) }
     }
 
@@ -127,7 +128,7 @@ impl Libfabric {
     /// # Safety
     /// `attr` is a part of an entry that `getinfo` has returned.
     pub unsafe fn fabric(&self, attr: *mut fi_fabric_attr, fabric: &mut *mut fid_fabric) -> c_int {
-        // SAFETY: the same contract.
+        // SAFETY: by contract, `attr` is a part of an entry that `getinfo` has returned.
         unsafe { (self.fabric)(attr, fabric, core::ptr::null_mut()) }
     }
 

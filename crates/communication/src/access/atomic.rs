@@ -151,7 +151,7 @@ impl Access {
                 polls::count_read();
                 // SAFETY: the word is mapped, as `resolve` found, and aligned, as was checked.
                 let old = unsafe { mem::apply(op, width, mapped, operand, condition) };
-                // SAFETY: the caller's promise about `fetched`.
+                // SAFETY: the caller promises that `fetched` is valid for a write of a word.
                 unsafe { width.write(fetched, old) };
             }
             RemoteBytes::Network(dest) => {
@@ -162,7 +162,8 @@ impl Access {
                     operand,
                     condition,
                 };
-                // SAFETY: the caller's promise about `fetched`.
+                // SAFETY: the caller promises that `fetched` is valid for a write of a word until
+                // the next quiet.
                 let old = unsafe { DestBuf::new(fetched, width.nbytes()) };
                 self.amo(request, OldValue::AtQuiet(old));
             }
@@ -323,10 +324,10 @@ pub struct SignalUpdate {
 pub unsafe fn update_mapped(word: *mut u64, op: AmoOp, signal: u64) {
     release();
     if op == AmoOp::Set {
-        // SAFETY: `word` points to a mapped and aligned word, as the caller promises.
+        // SAFETY: by contract, `word` points to a mapped and aligned word.
         unsafe { u64::set(word, signal) };
     } else {
-        // SAFETY: as above.
+        // SAFETY: by contract, `word` points to a mapped and aligned word.
         unsafe { u64::fetch_add(word, signal) };
     }
 }

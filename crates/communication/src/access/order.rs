@@ -226,7 +226,7 @@ pub unsafe fn pe_flush<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     let _observed = observers::call(|| event(call, ctx, Action::FlushOfPes));
 
     let links = links::require(call);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `target_pes` is valid for reads of `npes` numbers.
     unsafe {
         for_each_pe(call, ctx, target_pes, npes, |pe| {
             let _observed = observers::call(|| Event {
@@ -281,7 +281,7 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     }
     let _observed = observers::call(|| event(call, ctx, Action::QuietOfPes));
 
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that `target_pes` is valid for reads of `npes` numbers.
     unsafe {
         for_each_pe(call, ctx, target_pes, npes, |pe| {
             quiet_of_one(call, ctx, pe)
@@ -306,7 +306,8 @@ unsafe fn for_each_pe<C: Context>(
     work: impl Fn(c_int),
 ) {
     for i in 0..npes {
-        // SAFETY: the caller promises that `npes` numbers can be read, and `i` is below that.
+        // SAFETY: the caller promises that `target_pes` is valid for reads of `npes` numbers, and
+        // `i` is below `npes`.
         let pe = unsafe { target_pes.wrapping_add(i).read() };
         let pe = ctx.world_pe(call, pe);
         job::require_pe(call, "target_pes", pe);

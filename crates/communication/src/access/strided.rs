@@ -53,7 +53,7 @@ impl Access {
             nbytes,
             n,
         };
-        // SAFETY: the caller's promise about `source`.
+        // SAFETY: the caller promises that `source` is valid for reads of every block.
         unsafe { self.transfer_strided::<true>(blocks) }
     }
 
@@ -81,7 +81,7 @@ impl Access {
             nbytes,
             n,
         };
-        // SAFETY: the caller's promise about `dest`.
+        // SAFETY: the caller promises that `dest` is valid for writes of every block.
         unsafe { self.transfer_strided::<false>(blocks) }
     }
 
@@ -110,10 +110,10 @@ impl Access {
 
         let are_contiguous_there = blocks.remote_stride == blocks.nbytes;
         if are_contiguous_there && is_packed(blocks.local_stride, blocks.nbytes) {
-            // SAFETY: the caller's promise about the local blocks.
+            // SAFETY: by contract, every local block is valid for what the transfer does with it.
             unsafe { self.transfer_packed::<IS_PUT>(blocks) }
         } else {
-            // SAFETY: the caller's promise about the local blocks.
+            // SAFETY: by contract, every local block is valid for what the transfer does with it.
             unsafe { self.transfer_spread::<IS_PUT>(blocks) }
         }
     }
@@ -140,11 +140,13 @@ impl Access {
                 let mut endpoint = self.endpoint();
 
                 let done = if IS_PUT {
-                    // SAFETY: the caller's promise about the local blocks.
+                    // SAFETY: by contract, every block of the span is valid for reads, and the put
+                    // accesses no other bytes; it has read them when it returns.
                     let local = unsafe { SourceBuf::new(local, local_span) };
                     endpoint.put_strided(pe, over_network(remote, local, blocks))
                 } else {
-                    // SAFETY: as above; the quiet completes the gets, or the job ends.
+                    // SAFETY: by contract, every block of the span is valid for writes, and the
+                    // gets access no other bytes; the quiet completes them, or the job ends.
                     let local = unsafe { DestBuf::new(local, local_span) };
                     endpoint
                         .get_strided_nbi(pe, over_network(remote, local, blocks))
@@ -160,11 +162,12 @@ impl Access {
                     let mapped = mapped.wrapping_add(i * remote_stride);
                     let local = local.wrapping_add(i * local_stride);
                     if IS_PUT {
-                        // SAFETY: a local block, which the caller promises to be valid, and a block
-                        // of the span, which `resolve` found mapped.
+                        // SAFETY: the local block is valid for reads by contract, and the block of
+                        // the span is mapped, as `resolve` found.
                         unsafe { mem::copy_bytes::<mem::VolatileLoads>(mapped, local, nbytes) }
                     } else {
-                        // SAFETY: as above.
+                        // SAFETY: the local block is valid for writes by contract, and the block of
+                        // the span is mapped, as `resolve` found.
                         unsafe { mem::copy_bytes::<mem::AtomicLoads>(local, mapped, nbytes) }
                     }
                 }
@@ -188,7 +191,8 @@ impl Access {
 
         let whole = span(nbytes, nbytes, n);
         if local_stride == nbytes {
-            // SAFETY: the local blocks, which the caller promises to be valid, are contiguous.
+            // SAFETY: the local blocks are contiguous, so the range has no bytes besides theirs,
+            // which are valid by contract.
             return unsafe { self.transfer_range::<IS_PUT>(remote, local, whole) };
         }
 
@@ -203,19 +207,21 @@ impl Access {
                 for i in 0..n {
                     let packed = pack.wrapping_add(i * nbytes);
                     let block = local.wrapping_add(i * local_stride);
-                    // SAFETY: a block of the source, and one of the pack, which has room for `n`.
+                    // SAFETY: the block is one of the source, valid for reads by contract, and the
+                    // pack has room for `n` blocks.
                     unsafe { mem::copy_bytes::<mem::VolatileLoads>(packed, block, nbytes) }
                 }
             }
 
-            // SAFETY: `n` blocks of the pack, which a put has filled.
+            // SAFETY: the pack has room for `n` blocks, all of which are written if this is a put.
             unsafe { self.transfer_range::<IS_PUT>(remote + first * nbytes, pack, n * nbytes) };
 
             if !IS_PUT {
                 for i in 0..n {
                     let packed = pack.wrapping_add(i * nbytes);
                     let block = local.wrapping_add(i * local_stride);
-                    // SAFETY: a block of the destination, and one that the get has written.
+                    // SAFETY: the block is one of the destination, valid for writes by contract,
+                    // and the get has written `n` blocks of the pack.
                     unsafe { mem::copy_bytes::<mem::VolatileLoads>(block, packed, nbytes) }
                 }
             }
@@ -234,10 +240,12 @@ impl Access {
     ) {
         let remote = self.resolve(remote, nbytes);
         if IS_PUT {
-            // SAFETY: the caller's promise about the local range.
+            // SAFETY: by contract, the local range is valid for reads; the put has read it when it
+            // returns.
             unsafe { self.issue_put(remote, local, nbytes, Completion::Now) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: by contract, the local range is valid for writes; the get has written it when
+            // it returns.
             unsafe { self.issue_get(local, remote, nbytes, Completion::Now) }
         }
     }

@@ -307,7 +307,8 @@ fn get(
 unsafe fn put(endpoints: &Endpoints, pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     let put = Put {
         remote: dest,
-        // SAFETY: the caller's promise about `source`.
+        // SAFETY: the caller promises that `source` is valid for reads of `nbytes` bytes, which the
+        // put has read when it returns.
         local: unsafe { SourceBuf::new(source, nbytes) },
         completion: Completion::Now,
     };

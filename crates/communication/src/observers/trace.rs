@@ -53,7 +53,7 @@ pub fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static
     }
 
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: creates a mapping at an address that the kernel chooses.
+    // SAFETY: the call creates a mapping at an address that the kernel chooses.
     let start = unsafe { mmap(null_mut(), nbytes, protection, MapFlags::SHARED, file, 0) }?;
     // SAFETY: the mapping has that many words, is aligned to a page and is never unmapped; all
     // accesses to it are atomic operations.

@@ -158,7 +158,7 @@ impl SharedMemory for MappedNode {
 /// # Safety
 /// `bytes.len()` bytes at `source` are mapped here.
 unsafe fn copy(source: *const u8, bytes: &mut [u8]) -> bool {
-    // SAFETY: the caller promises that the source is mapped; the destination is a slice.
+    // SAFETY: the caller promises that the source is mapped for as many bytes as the slice has.
     unsafe { mem::copy_bytes::<mem::AtomicLoads>(bytes.as_mut_ptr(), source, bytes.len()) };
     true
 }

@@ -297,7 +297,8 @@ impl Mapped {
     fn of_file(nbytes: usize, file: BorrowedFd<'_>, offset: u64) -> Result<Mapped, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-        // SAFETY: maps a new range at an address of the kernel's choice, so no mapping is replaced.
+        // SAFETY: the call maps a new range at an address of the kernel's choice, so no mapping is
+        // replaced.
         let start = unsafe { mmap(null_mut(), nbytes, protection, flags, file, offset) }?;
         Ok(Mapped { start, nbytes })
     }

@@ -347,7 +347,7 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, NotRemapped> {
     lock.l_start = (STATICS_OFFSET + u64::from(local)) as libc::off_t;
     lock.l_len = 1;
 
-    // SAFETY: an open descriptor and a valid lock.
+    // SAFETY: `own` is an open descriptor, and `lock` a valid request, which lives during the call.
     let done = unsafe { libc::fcntl(own.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if done == 0 {
         return Ok(own);

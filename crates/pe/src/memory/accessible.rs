@@ -106,7 +106,7 @@ mod tests {
     fn pages() -> *mut u8 {
         let anywhere = std::ptr::null_mut();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping.
+        // SAFETY: the call makes a new mapping.
         let base = unsafe { mmap_anonymous(anywhere, 3 * PAGE, protection, MapFlags::PRIVATE) };
         let base = base.expect("memory");
 

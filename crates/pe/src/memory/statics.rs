@@ -129,7 +129,7 @@ fn variables() -> Option<&'static Variables> {
 fn variables_of_program() -> Option<Variables> {
     let variables = Variables::of(File::open("/proc/self/exe").ok()?);
 
-    // SAFETY: only reads a value that the kernel has passed to this process.
+    // SAFETY: the call only reads a value that the kernel has passed to this process.
     let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
     // The file is not this program if another one has loaded it: the dynamic linker, when a user
     // starts the linker with the program as an argument.
@@ -191,7 +191,7 @@ pub fn object_info(address: usize) -> Option<libc::Dl_info> {
 /// Returns the linker's name and the load address of the program itself.
 pub(crate) fn program_info() -> Option<libc::Dl_info> {
     // The program headers are in the program's file.
-    // SAFETY: only reads a value that the kernel has passed to this process.
+    // SAFETY: the call only reads a value that the kernel has passed to this process.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
     object_info(headers as usize)
 }

@@ -389,7 +389,7 @@ fn new_table() -> Option<&'static Known> {
 
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice.
+    // SAFETY: the call makes a new mapping at an address of the kernel's choice.
     let made = unsafe { mmap_anonymous(null_mut(), size_of::<Known>(), protection, flags) }.ok()?;
     own::set(made.cast());
     // The first epoch: the entries are zeros, which belong to no epoch.

@@ -37,7 +37,7 @@ pub fn attach(n: usize, pid: u32, fd: i32) -> Result<Words, Errno> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // Most of the file is never touched, so no memory is reserved for it.
     let flags = MapFlags::SHARED | MapFlags::NORESERVE;
-    // SAFETY: a new range at an address of the kernel's choice.
+    // SAFETY: the call makes a new range at an address of the kernel's choice.
     let start = unsafe { mmap(std::ptr::null_mut(), n * 8, protection, flags, &file, 0) }?;
     // SAFETY: mapped with this length, aligned to a page and zero at first; never unmapped, and all
     // processes access it as atomic words alone.

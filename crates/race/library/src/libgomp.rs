@@ -57,7 +57,7 @@ macro_rules! parallel {
         ) -> usize {
             static NEXT: OnceLock<Next> = OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
-            // SAFETY: the function has such arguments.
+            // SAFETY: libgomp's function of this name has these parameters.
             let next = unsafe { next_once(&NEXT, NAME) };
             let reductions = $reductions(data);
             // SAFETY: the caller keeps the contract of the function of this name.

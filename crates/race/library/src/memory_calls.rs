@@ -242,7 +242,7 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, nbytes: usize) -> c_int {
     if private::is_watched() {
         free_memory("munmap", start.addr()..start.addr().saturating_add(nbytes));
     }
-    // SAFETY: the function has this type.
+    // SAFETY: munmap of the C library has the type of `NEXT`.
     let next = *NEXT.get_or_init(|| unsafe { next(c"munmap") });
     // SAFETY: the caller keeps the contract of this function.
     unsafe { next(start, nbytes) }

@@ -107,7 +107,7 @@ pub unsafe extern "C" fn pthread_create(
     argument: *mut c_void,
 ) -> c_int {
     static NEXT: OnceLock<CreatePosix> = OnceLock::new();
-    // SAFETY: the function has this type.
+    // SAFETY: pthread_create of the C library has the type of `NEXT`.
     let next = *NEXT.get_or_init(|| unsafe { next(c"pthread_create") });
     // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
     create(start, argument, |start, argument| unsafe {
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn thrd_create(
     argument: *mut c_void,
 ) -> c_int {
     static NEXT: OnceLock<CreateC> = OnceLock::new();
-    // SAFETY: the function has this type.
+    // SAFETY: thrd_create of the C library has the type of `NEXT`.
     let next = *NEXT.get_or_init(|| unsafe { next(c"thrd_create") });
     // SAFETY: the caller keeps the contract of this function; the new thread owns its argument.
     create(start, argument, |start, argument| unsafe {

@@ -51,13 +51,13 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
         Some(word) => {
             // SAFETY: the lookup returns only mapped, aligned words.
             let old = unsafe { T::fetch(word) };
-            // SAFETY: the caller promises that `fetch` is valid for a write.
+            // SAFETY: the caller promises that `fetch` is valid for a write until the next quiet.
             unsafe { fetch.write(old) }
         }
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe.number());
             let op = AmoOp::Fetch;
-            // SAFETY: the caller promises that `fetch` is valid for a write.
+            // SAFETY: the caller promises that `fetch` is valid for a write until the next quiet.
             unsafe { access.fetch_nbi(fetch.cast(), source.addr(), T::WIDTH, op, 0, 0) }
         }
     }
@@ -110,7 +110,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
         Some(word) => {
             // SAFETY: the lookup returns only mapped, aligned words.
             let old = unsafe { T::compare_swap(word, cond, value) };
-            // SAFETY: the caller promises that `fetch` is valid for a write.
+            // SAFETY: the caller promises that `fetch` is valid for a write until the next quiet.
             unsafe { fetch.write(old) }
         }
         None => {
@@ -118,7 +118,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
             let op = AmoOp::CompareSwap;
             let value = value.to_bits();
             let cond = cond.to_bits();
-            // SAFETY: the caller promises that `fetch` is valid for a write.
+            // SAFETY: the caller promises that `fetch` is valid for a write until the next quiet.
             unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
         }
     }
@@ -217,13 +217,15 @@ macro_rules! fetching {
                 Some(word) => {
                     // SAFETY: the lookup returns only mapped, aligned words.
                     let old = unsafe { <T as $bound>::$name(word, value) };
-                    // SAFETY: the caller promises that `fetch` is valid for a write.
+                    // SAFETY: the caller promises that `fetch` is valid for a write until the next
+                    // quiet.
                     unsafe { fetch.write(old) }
                 }
                 None => {
                     let access = Access::of_word::<T, C>(call, ctx, Argument::Dest, pe.number());
                     let value = value.to_bits();
-                    // SAFETY: the caller promises that `fetch` is valid for a write.
+                    // SAFETY: the caller promises that `fetch` is valid for a write until the next
+                    // quiet.
                     unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, $op, value, 0) }
                 }
             }

@@ -86,8 +86,9 @@ pub unsafe fn register(
     }
 
     let in_block = before * PAGE as u64 + (begin % PAGE) as u64;
-    // SAFETY: the caller's promise. The block was just allocated for this, with room for the pages
-    // before and after the first page of the buffer on every PE.
+    // SAFETY: the caller promises that no thread uses the bytes and no PE a buffer in the same
+    // pages. The block was just allocated for this, with room for the pages before and after the
+    // first page of the buffer on every PE.
     let done = unsafe {
         pe.buffers
             .carry_out(job, &mut state, &plan, block.unwrap_or(0), in_block)
@@ -206,7 +207,7 @@ pub unsafe fn unregister(caller: impl Caller, addr: *mut c_void) -> c_int {
         require_no_lock(call, pe, addr);
     }
 
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises that no PE uses the buffer and no thread its bytes.
     let in_heap = match unsafe { state.remove(job, number) } {
         Ok(in_heap) => in_heap,
         Err(why) => fail!(

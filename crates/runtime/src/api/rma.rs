@@ -30,7 +30,8 @@ macro_rules! forms {
             nelems: usize,
             pe: impl PeArgument,
         ) {
-            // SAFETY: the caller promises that the local elements are valid until the completion.
+            // SAFETY: the caller promises that the local elements are valid for the transfer's
+            // accesses until it is complete.
             unsafe { $transfer::<T, C, $form>(call, ctx, dest, source, nelems, pe) }
         }
     )*};
@@ -83,9 +84,11 @@ unsafe fn put_in_form<T: Element, C: Context, F: Form>(
 
     let nbytes = bytes_of::<T>(nelems);
     match mapped(dest, nbytes, pe) {
-        // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller promises.
+        // SAFETY: `to` is mapped for `nelems` elements, and the caller promises that `source` is
+        // valid for reads of as many.
         Some(to) => unsafe { copy::<mem::VolatileLoads, T>(to, source, nelems) },
-        // SAFETY: the caller promises that `source` is valid until the put is complete.
+        // SAFETY: the caller promises that `source` is valid for reads of `nelems` elements until
+        // the put is complete.
         None => unsafe {
             access::put::<C, F>(ctx, dest.addr(), source.cast(), nbytes, pe.number(), call)
         },
@@ -112,9 +115,11 @@ unsafe fn get_in_form<T: Element, C: Context, F: Form>(
 
     let nbytes = bytes_of::<T>(nelems);
     match mapped_polled(source, nbytes, pe) {
-        // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid, as the caller promises.
+        // SAFETY: `from` is mapped for `nelems` elements, and the caller promises that `dest` is
+        // valid for writes of as many.
         Some(from) => unsafe { copy::<mem::AtomicLoads, T>(dest, from, nelems) },
-        // SAFETY: the caller promises that `dest` is valid until the get is complete.
+        // SAFETY: the caller promises that `dest` is valid for writes of `nelems` elements until
+        // the get is complete.
         None => unsafe {
             access::get::<C, F>(ctx, dest.cast(), source.addr(), nbytes, pe.number(), call)
         },
@@ -255,7 +260,8 @@ pub unsafe fn ibput<T: Element, C: Context>(
 
     let spans = spans::<T>(call, dst, sst, bsize, nblocks);
     match mapped(dest, spans.dest, pe) {
-        // SAFETY: the whole span of `to` is mapped, `source` is valid, as the caller promises.
+        // SAFETY: the whole span of `to` is mapped, and the caller promises that `source` is valid
+        // for reads of every block.
         Some(to) => unsafe {
             mem::copy_strided::<mem::VolatileLoads, T>(to, source, dst, sst, bsize, nblocks)
         },
@@ -264,7 +270,7 @@ pub unsafe fn ibput<T: Element, C: Context>(
             let dst = bytes_of::<T>(dst as usize);
             let sst = bytes_of::<T>(sst as usize);
             let block = bytes_of::<T>(bsize);
-            // SAFETY: the caller promises that every local block is valid.
+            // SAFETY: the caller promises that `source` is valid for reads of every block.
             unsafe { access.put_strided(dest.addr(), source.cast(), dst, sst, block, nblocks) }
         }
     }
@@ -295,7 +301,8 @@ pub unsafe fn ibget<T: Element, C: Context>(
 
     let spans = spans::<T>(call, dst, sst, bsize, nblocks);
     match mapped(source, spans.source, pe) {
-        // SAFETY: the whole span of `from` is mapped, `dest` is valid, as the caller promises.
+        // SAFETY: the whole span of `from` is mapped, and the caller promises that `dest` is valid
+        // for writes of every block.
         Some(from) => unsafe {
             mem::copy_strided::<mem::AtomicLoads, T>(dest, from, dst, sst, bsize, nblocks)
         },
@@ -304,7 +311,7 @@ pub unsafe fn ibget<T: Element, C: Context>(
             let dst = bytes_of::<T>(dst as usize);
             let sst = bytes_of::<T>(sst as usize);
             let block = bytes_of::<T>(bsize);
-            // SAFETY: the caller promises that every local block is valid.
+            // SAFETY: the caller promises that `dest` is valid for writes of every block.
             unsafe { access.get_strided(dest.cast(), source.addr(), dst, sst, block, nblocks) }
         }
     }
@@ -370,10 +377,10 @@ pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
     nelems: usize,
 ) {
     if size_of::<T>() == 1 {
-        // SAFETY: an element is a byte, and the caller promises `nelems` valid elements.
+        // SAFETY: an element is a byte, and by contract both sides are valid for `nelems` elements.
         unsafe { mem::copy_bytes::<L>(dest.cast(), source.cast(), nelems) }
     } else {
-        // SAFETY: the caller promises `nelems` valid elements.
+        // SAFETY: by contract, both sides are valid for `nelems` elements.
         unsafe { mem::copy_elements::<L, T>(dest, source, nelems) }
     }
 }

@@ -41,7 +41,8 @@ macro_rules! forms {
             pe: impl PeArgument,
         ) {
             let completion = Completion::$completion;
-            // SAFETY: the caller promises that `source` is valid until the completion.
+            // SAFETY: the caller promises that `source` is valid for reads of `nelems` elements
+            // until the put is complete.
             unsafe {
                 put_signal_until(
                     call, ctx, dest, source, nelems, sig_addr, signal, sig_op, pe, completion,
@@ -100,8 +101,8 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     match (to, mapped_atomic(sig_addr, pe)) {
         (Some(to), Some(word)) => {
             if nelems > 0 {
-                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid, as the caller
-                // promises.
+                // SAFETY: `to` is mapped for `nelems` elements, and the caller promises that
+                // `source` is valid for reads of as many.
                 unsafe { copy::<VolatileLoads, T>(to, source, nelems) };
             }
             // SAFETY: the lookup returns only mapped, aligned words.
@@ -113,7 +114,8 @@ unsafe fn put_signal_until<T: Element, C: Context>(
                 signal,
                 op,
             };
-            // SAFETY: `source` is valid, as the caller promises.
+            // SAFETY: the caller promises that `source` is valid for reads of `nelems` elements
+            // until the put is complete.
             unsafe {
                 Access::put_signal(
                     call,
@@ -211,7 +213,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
         symmetric(job, call, "sig_addr", sig_addr.cast(), 8);
     }
 
-    // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+    // SAFETY: the caller promises that `sig_addr` is valid for reads; it was checked to be aligned.
     let value = unsafe { u64::fetch(sig_addr) };
     polls::count_read();
     polled_calls::count(call, sig_addr.addr(), PolledObject::MemoryOf(job.me.0));

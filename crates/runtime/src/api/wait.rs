@@ -70,7 +70,7 @@ pub unsafe fn wait_for<T: WaitWord>(
     cmp: c_int,
     cmp_value: T,
 ) -> T {
-    // SAFETY: the caller promises that the word is valid.
+    // SAFETY: the caller promises that `ivar` is valid for reads.
     match unsafe { wait_until_within(caller, ivar, cmp, cmp_value, None) } {
         Ok(value) => value,
         Err(TimedOut) => unreachable!("a wait without a limit"),
@@ -99,7 +99,7 @@ pub unsafe fn wait_until_within<T: WaitWord>(
     let _observed =
         observers::call(|| Event::new(call, Action::Wait).with_bytes(ivar, size_of::<T>()));
 
-    // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+    // SAFETY: the caller promises that `ivar` is valid for reads; it was checked to be aligned.
     let mut value = unsafe { T::load_acquire(ivar) };
     let is_over = holds(call, cmp, value, cmp_value);
     if !is_over || job.settings.checks() {
@@ -107,7 +107,7 @@ pub unsafe fn wait_until_within<T: WaitWord>(
         symmetric(job, call, "ivar", ivar.cast(), size_of::<T>());
     }
     if !is_over {
-        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+        // SAFETY: the caller promises that `ivar` is valid for reads; it was checked to be aligned.
         value = unsafe { wait_on(pe, call, ivar, cmp, cmp_value, limit) }?;
     }
 
@@ -137,7 +137,7 @@ unsafe fn wait_on<T: WaitWord>(
     };
     let mut value = cmp_value;
     let is_seen = waits::until_seen_within(pe.links, limit, &describe, &mut || {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `ivar` is valid for reads and aligned.
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
@@ -179,7 +179,7 @@ pub unsafe fn wait_until<T: WaitWord>(
     cmp: c_int,
     cmp_value: T,
 ) {
-    // SAFETY: the caller promises that the word is valid.
+    // SAFETY: the caller promises that `ivar` is valid for reads.
     unsafe { wait_for(caller, ivar, cmp, cmp_value) };
 }
 
@@ -198,7 +198,7 @@ pub unsafe fn test<T: WaitWord>(
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
 
     let is_seen = waits::test(pe.links, || {
-        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+        // SAFETY: the caller promises that `ivar` is valid for reads; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
@@ -210,7 +210,8 @@ pub unsafe fn test<T: WaitWord>(
     polled_calls::count(call, ivar.addr(), PolledObject::MemoryOf(job.me.0));
     if is_seen {
         report_seen(call, ivar, || {
-            // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+            // SAFETY: the caller promises that `ivar` is valid for reads; it was checked to be
+            // aligned.
             let value = unsafe { T::load_acquire(ivar) };
             has_surplus(cmp, value, cmp_value)
         });
@@ -244,7 +245,8 @@ pub unsafe fn wake_when<T: WaitWord + Send>(
     let address = own_in_heap(ivar.expose_provenance(), size_of::<T>());
     task.wake_when(pe.links, waker, move || {
         let ivar = std::ptr::with_exposed_provenance::<T>(address);
-        // SAFETY: the caller promises that the word is valid; it was checked to be aligned.
+        // SAFETY: the caller promises that `ivar` is valid for reads until the library is
+        // finalized; it was checked to be aligned.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });

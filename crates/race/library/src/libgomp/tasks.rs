@@ -161,7 +161,7 @@ pub unsafe extern "C" fn GOMP_task(
     event: *mut c_void,
 ) {
     static NEXT: OnceLock<GompTask> = OnceLock::new();
-    // SAFETY: the function has this type.
+    // SAFETY: `GOMP_task` of libgomp has the type of `NEXT`.
     let next = *NEXT.get_or_init(|| unsafe { next(c"GOMP_task") });
 
     if active().is_none() || alignment as usize > align_of::<u128>() {
@@ -321,7 +321,7 @@ macro_rules! task_loops {
         ) {
             static NEXT: OnceLock<GompTaskLoop> = OnceLock::new();
             const NAME: &str = concat!(stringify!($name), "\0");
-            // SAFETY: the function has this type.
+            // SAFETY: libgomp's function of this name has the type of `NEXT`.
             let task_loop = unsafe { next_once(&NEXT, NAME) };
             let code = TaskCode { region, data, copy, nbytes: nbytes as usize };
             run_loop(code, alignment, flags, |region, data, copy, nbytes, alignment| {

@@ -82,7 +82,7 @@ impl LockWord for c_long {
     const GRANTED: u32 = 1 << 31;
 
     unsafe fn node(word: *const Self) -> u32 {
-        // SAFETY: the second half of an aligned `long` of this PE.
+        // SAFETY: by contract, `word` is an aligned `long` of this PE; this is its second half.
         unsafe { u32::load_acquire(word.cast::<u32>().wrapping_add(1)) }
     }
 
@@ -117,7 +117,7 @@ impl LockWord for c_int {
     const GRANTED: u32 = 1 << 15;
 
     unsafe fn node(word: *const Self) -> u32 {
-        // SAFETY: an aligned word of this PE.
+        // SAFETY: by contract, `word` is an aligned word of this PE.
         let word = unsafe { u32::load_acquire(word.cast()) };
         word & NODE
     }

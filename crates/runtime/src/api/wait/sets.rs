@@ -286,7 +286,8 @@ impl<T: WaitWord> WaitSet<T> {
 
         let mut found = 0;
         let mut ready = || {
-            // SAFETY: the caller promises that the arrays are valid.
+            // SAFETY: the arrays of the set are valid, and `indices` has room for `nelems` indices,
+            // by contract.
             found = unsafe { self.some(indices) };
             found > 0
         };
@@ -398,14 +399,16 @@ sets! {
     /// comparison. Stores in `indices` the indices of all that do so then, and returns their
     /// number. Returns 0 at once if the set is empty.
     fn wait_until_some(indices: *mut usize) -> usize
-        // SAFETY: the caller promises that the arrays are valid.
+        // SAFETY: the caller promises that the arrays are valid and that `indices` has room for
+        // `nelems` indices.
         = |set| unsafe { set.await_some(indices, None) }.unwrap_or(0);
 
     /// `shmemx_wait_until_some_timed`: waits as [`wait_until_some`] does, for `limit` at the
     /// longest, if there is one.
     fn wait_until_some_within(indices: *mut usize; limit: Option<Duration>)
         -> Result<usize, TimedOut>
-        // SAFETY: the caller promises that the arrays are valid.
+        // SAFETY: the caller promises that the arrays are valid and that `indices` has room for
+        // `nelems` indices.
         = |set| unsafe { set.await_some(indices, limit) };
 
     /// `shmem_test_all` (§9.11.9, §9.11.12): returns 1 if all words of the set satisfy the
@@ -440,7 +443,8 @@ sets! {
     fn test_some(indices: *mut usize) -> usize = |set| {
         let mut found = 0;
         waits::test(set.pe.links, || {
-            // SAFETY: the caller promises that the arrays are valid.
+            // SAFETY: the caller promises that the arrays are valid and that `indices` has room for
+            // `nelems` indices.
             found = unsafe { set.some(indices) };
             found > 0
         });

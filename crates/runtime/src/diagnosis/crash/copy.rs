@@ -205,7 +205,7 @@ unsafe fn restore(context: *mut libc::ucontext_t) -> ! {
 pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: creates a mapping at an address that the kernel chooses.
+    // SAFETY: the call creates a mapping at an address that the kernel chooses.
     let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
     if memory == libc::MAP_FAILED {
         return None;

@@ -85,7 +85,7 @@ fn new(layout: Layout) -> *mut u8 {
         let nbytes = CHUNK.max(layout.size().saturating_add(layout.align()));
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: creates a mapping at an address that the kernel chooses.
+        // SAFETY: the call creates a mapping at an address that the kernel chooses.
         let memory = unsafe { libc::mmap(null_mut(), nbytes, access, kind, -1, 0) };
         if memory == libc::MAP_FAILED {
             return null_mut();

@@ -89,7 +89,7 @@ struct PeState {
     phase: Phase,
     /// The number of times that the PE has entered initialization.
     inits: u32,
-    /// The record of the PE in the current exchange.
+    /// The record of the PE in the current exchange; `None` until the PE has sent it.
     record: Option<Vec<u8>>,
     decoder: Decoder,
     exit: Option<Exit>,
@@ -137,7 +137,8 @@ pub struct Server {
     status: i32,
     /// The first PE that failed.
     failed: Option<u32>,
-    /// The signal that requests the end of the programs, which the launcher forwards to them.
+    /// The signal that requests the end of the programs, which the launcher has forwarded to them;
+    /// `None` if there was none.
     interrupt: Option<i32>,
     /// True once the job has been ended.
     ended: bool,
@@ -223,7 +224,7 @@ impl Server {
     }
 
     /// Handles the end of the process of `pe`. All bytes that it has sent must have been passed to
-    /// [`Server::received`].
+    /// [`Server::received`]. Returns `None` if nothing follows from it yet.
     pub fn exited(&mut self, pe: u32, exit: Exit) -> Option<Decision> {
         self.pes[pe as usize].exit = Some(exit);
         if self.ended {
@@ -288,7 +289,8 @@ impl Server {
         self.end(self.status, Some(message))
     }
 
-    /// Ends the job since a signal has killed `pe`.
+    /// Ends the job since a signal has killed `pe`. Returns `None` if the job has already been
+    /// ended.
     fn end_on_killed(&mut self, pe: u32, signal: i32) -> Option<Decision> {
         // The PE has died as the user requested, which is no failure of the PE.
         if self.interrupt == Some(signal) {
@@ -654,7 +656,8 @@ impl Server {
         self.end(128 + signal, Some(message))
     }
 
-    /// Ends the job since `pe` has violated the protocol.
+    /// Ends the job since `pe` has violated the protocol. Returns `None` if the job has already
+    /// been ended.
     fn end_on_violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
         let message = format!("{}: {} sent {what}", self.speaker, self.name(pe));
         self.end(1, Some(message))

@@ -50,7 +50,7 @@ pub struct JoinOptions<'a> {
     /// cannot.
     pub opens_libraries: bool,
     /// A file that the other PEs of the node get under a process manager and in a meeting, by
-    /// [`take_node_files`](Membership::take_node_files).
+    /// [`take_node_files`](Membership::take_node_files); `None` if this PE has none for them.
     pub file: Option<BorrowedFd<'a>>,
     /// The meeting that the program has named. It is used unless `oshrun` has started the process.
     pub meeting: Option<MeetingRoute>,

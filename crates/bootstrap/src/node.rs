@@ -82,7 +82,7 @@ pub(crate) struct NodeConnections {
     pub(crate) liveness: Vec<LivenessConnection>,
     /// The node's memory; `None` if the PE is alone on its node.
     pub(crate) memory: Option<OwnedFd>,
-    /// The files of the node's PEs, in the order of the PEs.
+    /// The files of the node's PEs, in the order of the PEs; `None` for a PE that has sent none.
     pub(crate) files: Vec<Option<OwnedFd>>,
 }
 

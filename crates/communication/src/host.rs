@@ -176,7 +176,8 @@ struct NodeMember {
     heap: Segments,
 }
 
-/// Returns the PE of this node with this number on the node, counted from 1.
+/// Returns the PE of this node with this number on the node, counted from 1; `None` if there is
+/// none, or before the job is known.
 fn member(place: u8) -> Option<&'static NodeMember> {
     static MEMBERS: OnceLock<Vec<NodeMember>> = OnceLock::new();
     let job = job::known()?;

@@ -72,7 +72,7 @@ pub struct OngoingEvent {
     active: u32,
     counters_begun: counters::Begun,
     trace_begun: trace::Begun,
-    /// The result of a collective, for the checks.
+    /// The result of a collective, for the checks; `None` for other events, and without checks.
     result: Option<Box<CollectiveResult>>,
     /// True for an access so short that the trace records one time for its begin and its end.
     is_brief: bool,

@@ -661,7 +661,8 @@ fn leading_number(text: &str) -> Option<(f64, &str)> {
 }
 
 /// Returns the hexadecimal number with which a text starts, such as `1.8p20`, and the text behind
-/// it. The prefix `0x` is already removed.
+/// it; `None` if it starts with no digit, or has more than 64 bits of them. The prefix `0x` is
+/// already removed.
 fn hexadecimal_number(text: &str) -> Option<(f64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
     let (whole, mut rest) = text.split_at(digits(text));

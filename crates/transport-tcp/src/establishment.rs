@@ -19,7 +19,8 @@ pub(crate) struct Establishment {
     is_connecting: bool,
     /// The peer's claim was welcomed.
     is_reserved: bool,
-    /// This PE was deferred or gave up, and does not claim again before this time.
+    /// Before this time the PE does not claim again, since it was deferred or gave up; `None` if it
+    /// has not.
     deferred_until: Option<Instant>,
 }
 

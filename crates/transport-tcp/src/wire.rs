@@ -31,7 +31,7 @@ pub(crate) struct TcpWire {
     unflushed: Vec<Pe>,
     /// The number of writes, and of reads that no call waits for, that no flush has found complete.
     in_flight: usize,
-    /// The PE whose answer a call waits for, or is likely to wait for.
+    /// The PE whose answer a call waits for, or is likely to wait for; `None` if there is none.
     expected: Option<Pe>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct CallbackState {
     broke: Cell<bool>,
     /// The first invalid reply since the last call of `take_refused`.
     refused: RefCell<Option<RefusedMessage>>,
-    /// The [`TakeReply`] of the poll that is in progress, as a raw pointer.
+    /// The [`TakeReply`] of the poll that is in progress, as a raw pointer; `None` outside a poll.
     take: Cell<Option<NonNull<c_void>>>,
     /// Replies that arrived during another call of UCX than a poll.
     early: RefCell<Vec<EarlyReply>>,

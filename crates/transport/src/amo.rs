@@ -54,7 +54,7 @@ impl AmoOp {
         AmoOp::AddFloat,
     ];
 
-    /// Returns the operation with this number, the inverse of `op as u8`.
+    /// Returns the operation with this number, the inverse of `op as u8`; `None` if there is none.
     #[inline]
     pub fn from_number(number: u8) -> Option<AmoOp> {
         AmoOp::ALL.get(usize::from(number)).copied()

@@ -126,7 +126,8 @@ pub const MANY_PAIRS: u64 = 4096;
 /// The functions of the runtime, or of a test, that a provider calls. Any thread may call them at
 /// any time while the transport exists. They must not call the transport and must not block.
 pub trait Host: Send + Sync {
-    /// Returns the value of an environment variable, usually of one of the provider's settings.
+    /// Returns the value of an environment variable, usually of one of the provider's settings;
+    /// `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
         None
@@ -167,7 +168,8 @@ pub trait Host: Send + Sync {
         &[]
     }
 
-    /// Returns the heap of a PE of this PE's node, by its number in a [`Proxy`].
+    /// Returns the heap of a PE of this PE's node, by its number in a [`Proxy`]; `None` if there is
+    /// no such PE.
     fn node_heap(&self, place: u8) -> Option<&Segments> {
         let _ = place;
         None
@@ -376,7 +378,7 @@ pub enum Amos {
 }
 
 impl Amos {
-    /// Returns the variant of a name, which is a value of `SHMEM_AMOS`.
+    /// Returns the variant of a name, which is a value of `SHMEM_AMOS`; `None` for any other name.
     pub fn named(name: &str) -> Option<Amos> {
         [Amos::Software, Amos::Network]
             .into_iter()

@@ -27,7 +27,8 @@ impl Segment {
     /// All kinds, by their numbers.
     pub const ALL: [Segment; 3] = [Segment::Heap, Segment::Internal, Segment::Static];
 
-    /// Returns the segment with this number, the inverse of `segment as u8`.
+    /// Returns the segment with this number, the inverse of `segment as u8`; `None` if there is
+    /// none.
     #[inline]
     pub fn from_number(number: u8) -> Option<Segment> {
         Self::ALL.get(usize::from(number)).copied()

@@ -153,6 +153,7 @@ fn is_true(question: &CStr) -> bool {
 
 /// Looks a symbol up in the program and the libraries that it can see, then in the libraries of MPI
 /// that are visible only to what has loaded them (`RTLD_LOCAL`), such as a module of Python.
+/// Returns `None` if none of them has it.
 fn find(name: &CStr) -> Option<*mut c_void> {
     if let Some(found) = symbol(libc::RTLD_DEFAULT, name) {
         return Some(found);

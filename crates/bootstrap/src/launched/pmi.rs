@@ -115,7 +115,7 @@ pub(crate) struct Opening {
     pub(crate) socket: OwnedFd,
     pub(crate) dialect: Dialect,
     pub(crate) identity: Identity,
-    /// `PMI_JOBID`, which this process sends back to a manager of PMI-2.
+    /// `PMI_JOBID`, which this process sends back to a manager of PMI-2; `None` if it is not set.
     pub(crate) job: Option<String>,
     /// True if MPI has already opened PMI on this socket.
     pub(crate) is_open: bool,

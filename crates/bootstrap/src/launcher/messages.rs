@@ -103,7 +103,7 @@ impl Messages {
         joined.pes.len() as u32 == self.n_pes
     }
 
-    /// Takes the status and the message of the PEs that end the job.
+    /// Takes the status and the message of the PEs that end the job; `None` if no PE does.
     pub(super) fn take_abort(&mut self) -> Option<(i32, String)> {
         let (status, mut joined) = self.aborting.take()?;
         Some((status, joined.take_line(self.n_pes)))

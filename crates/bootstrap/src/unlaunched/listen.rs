@@ -219,7 +219,7 @@ fn bind(address: SocketAddr) -> Result<Option<TcpListener>, Refusal> {
 }
 
 /// Returns the user of the process that keeps others from listening at `address`, as the kernel
-/// lists the sockets of TCP in proc_net_tcp(5).
+/// lists the sockets of TCP in proc_net_tcp(5); `None` if no socket listens there.
 fn holder(sockets: &str, address: SocketAddr) -> Option<u32> {
     sockets.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -236,7 +236,8 @@ fn holder(sockets: &str, address: SocketAddr) -> Option<u32> {
     })
 }
 
-/// Returns the address that the kernel lists as words of 4 bytes in the byte order of the machine.
+/// Returns the address that the kernel lists as words of 4 bytes in the byte order of the machine;
+/// `None` if they are no address.
 fn listed(hex: &str) -> Option<IpAddr> {
     let mut words = Vec::new();
     for index in 0..hex.len() / 8 {

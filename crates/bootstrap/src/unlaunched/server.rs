@@ -149,7 +149,8 @@ struct MeetingServer {
     limits: MeetingLimits,
     source: MeetingSource,
     watch: Watch,
-    /// Since when the listeners are not watched, because no descriptor is left.
+    /// Since when the listeners are not watched, because no descriptor is left; `None` while they
+    /// are watched.
     muted: Option<Instant>,
     strangers: Strangers,
     connections: Connections,

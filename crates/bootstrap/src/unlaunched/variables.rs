@@ -79,9 +79,9 @@ impl GivenVariable {
 /// `SHMEM_SIZE`, or those of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedJob {
-    /// The variable with the rank of this process.
+    /// The variable with the rank of this process; `None` if none is set.
     pub rank: Option<GivenVariable>,
-    /// The variable with the number of processes.
+    /// The variable with the number of processes; `None` if none is set.
     pub size: Option<GivenVariable>,
 }
 

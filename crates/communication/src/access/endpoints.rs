@@ -62,7 +62,8 @@ struct Entry {
     /// stored with release order after `endpoint`, and compared with acquire order before its use.
     context: AtomicUsize,
     lock: Mutex<()>,
-    /// Used by the only thread of the program in the library, or by a thread that has the lock.
+    /// The endpoint, which the only thread of the program in the library uses, or a thread that has
+    /// the lock; `None` if no context has the entry.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
@@ -330,7 +331,7 @@ impl Entry {
         })
     }
 
-    /// Takes the lock of this entry and returns its endpoint.
+    /// Takes the lock of this entry and returns its endpoint; `None` if no context has it.
     #[inline(never)]
     fn locked(&self) -> Option<UsedEndpoint<'_>> {
         let guard = lock(&self.lock);
@@ -338,8 +339,9 @@ impl Entry {
         unsafe { self.used(Some(guard)) }
     }
 
-    /// Takes the endpoint from its context. Dropping the endpoint completes its operations, which
-    /// may take long, so the caller drops it after the lock is released.
+    /// Takes the endpoint from its context; `None` if there is none. Dropping the endpoint
+    /// completes its operations, which may take long, so the caller drops it after the lock is
+    /// released.
     fn take(&self) -> Option<Box<dyn Endpoint>> {
         let _guard = lock(&self.lock);
         // Release: a thread that finds no endpoint at the exit sees that the job has ended, which

@@ -22,8 +22,8 @@ pub struct Network {
     /// [`refuse_calls`](Network::refuse_calls). Relaxed: a thread that sees it reaches the
     /// transport by the lock below, or by the entry of an endpoint, and these publish what it uses.
     is_open: AtomicBool,
-    /// The open transport. Threads that wait and calls that create endpoints or extend the heap
-    /// lock it; operations do not.
+    /// The open transport; `None` if there is none. Threads that wait and calls that create
+    /// endpoints or extend the heap lock it; operations do not.
     transport: RwLock<Option<Box<dyn Transport>>>,
     /// True if every change that a peer makes to this PE's memory ends a [`wait`](Network::wait).
     /// Relaxed: a thread that reads an old value sleeps for shorter or longer times once.

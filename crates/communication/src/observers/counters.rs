@@ -205,7 +205,8 @@ pub(super) struct Begun {
     issued: OperationCounts,
 }
 
-/// Returns the kind of call to which the duration of an event is added.
+/// Returns the kind of call to which the duration of an event is added; `None` if the duration is
+/// not counted.
 fn timed(action: Action) -> Option<CallKind> {
     Some(match action {
         Action::Collective(_) | Action::CarriedOut(_) => CallKind::Collective,

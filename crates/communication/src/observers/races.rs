@@ -343,7 +343,8 @@ fn load(call: Call) -> &'static Detector {
     }
 }
 
-/// Returns the directory of the file that contains this code.
+/// Returns the directory of the file that contains this code; `None` if the linker does not know
+/// the file or the file is gone.
 fn beside_this_code() -> Option<PathBuf> {
     let info = statics::object_info(beside_this_code as *const () as usize)?;
     // SAFETY: `dladdr` returns a string that lives as long as the object.

@@ -59,7 +59,7 @@ pub fn set_statuses(links: &Links) {
     let _ = STATUSES.set(Statuses { collector, pes });
 }
 
-/// Returns the statuses, after [`set_statuses`].
+/// Returns the statuses; `None` before [`set_statuses`].
 pub fn statuses() -> Option<&'static Statuses> {
     STATUSES.get()
 }

@@ -45,8 +45,8 @@ impl CapturedCall {
         self.in_python.is_some()
     }
 
-    /// Returns where the program has called the library. Reads the debug information, which may
-    /// take long, or waits for the lock of the Python interpreter.
+    /// Returns where the program has called the library; `None` if that is not found. Reads the
+    /// debug information, which may take long, or waits for the lock of the Python interpreter.
     pub fn locate(self) -> Option<Location> {
         if let Some(line) = self.in_python.and_then(PythonThread::line) {
             return Some(Location::of_python(line));
@@ -72,8 +72,8 @@ pub fn find(found: impl FnOnce(Option<Location>) + Send + 'static) {
     in_other_thread(move || found(call.locate()));
 }
 
-/// Returns where the program has called the library, from the stack of the call. Reads the debug
-/// information, which may take long.
+/// Returns where the program has called the library, from the stack of the call; `None` if that is
+/// not found. Reads the debug information, which may take long.
 pub fn locate_on_stack(stack: &Stack) -> Option<Location> {
     let frames = lock(&SYMBOLS).frames(stack);
     caller(&frames)
@@ -105,7 +105,7 @@ pub fn line_on_stack(stack: &Stack) -> Option<String> {
     line_of(move || locate_on_stack(&stack))
 }
 
-/// Returns `FILE:LINE` of what `search` finds within [`LIMIT`].
+/// Returns `FILE:LINE` of what `search` finds within [`LIMIT`]; `None` if it finds nothing by then.
 fn line_of(search: impl FnOnce() -> Option<Location> + Send + 'static) -> Option<String> {
     let (sender, receiver) = mpsc::channel();
     in_other_thread(move || {

@@ -165,7 +165,8 @@ impl AddressMap {
         self.heap.offset(addr, nbytes)
     }
 
-    /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it.
+    /// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it; `None` if
+    /// neither segment does.
     #[inline(always)]
     pub(crate) fn locate(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
         if let Some(offset) = self.offset_in_heap(addr, nbytes) {
@@ -371,8 +372,8 @@ fn bytes<T>(
     Some(address.wrapping_byte_offset(delta).cast_mut())
 }
 
-/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it. Those of a
-/// registered buffer are in the heap.
+/// Returns the segment that holds `nbytes` bytes at `addr`, and their offset in it; `None` if they
+/// are not symmetric. Those of a registered buffer are in the heap.
 #[inline]
 pub fn locate(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     locate_in_segments(addr, nbytes).or_else(|| {
@@ -419,8 +420,8 @@ pub fn on_pe(addr: usize, pe: Pe) -> usize {
     }
 }
 
-/// Returns a number of a symmetric place that is the same on all PEs, and its segment. For a
-/// registered buffer it is no offset.
+/// Returns the segment of a symmetric place, and a number of it that is the same on all PEs; `None`
+/// if it is not symmetric. For a registered buffer the number is no offset.
 pub fn place_on_all_pes(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
     match MAP.buffers.find(addr, nbytes) {
         Some(buffer) if !buffer.is_same_on_all() => {

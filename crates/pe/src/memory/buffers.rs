@@ -128,7 +128,7 @@ impl RegisteredBuffers {
         Some((in_heap, unsafe { &*images }))
     }
 
-    /// Returns the buffer that holds `nbytes` bytes at `addr`.
+    /// Returns the buffer that holds `nbytes` bytes at `addr`; `None` if none holds them all.
     pub fn find(&self, addr: usize, nbytes: usize) -> Option<Buffer> {
         loop {
             let version = self.version.load(Acquire);
@@ -159,7 +159,7 @@ impl RegisteredBuffers {
         }
     }
 
-    /// Returns the buffer that holds the byte at an address in the heap.
+    /// Returns the buffer that holds the byte at an address in the heap; `None` if there is none.
     pub fn find_in_heap(&self, addr: usize) -> Option<Buffer> {
         let slot = self.version.load(Acquire) % 2;
         // SAFETY: as in `find`.

@@ -364,8 +364,9 @@ fn find_object(
 }
 
 /// Returns the addresses in the heap of the registered buffer that contains the byte there at
-/// `addr`, and is at the same offset on all PEs; otherwise the block around it is the object. The
-/// error completes a sentence as that of [`statics::variable_holding`].
+/// `addr`, and is at the same offset on all PEs. Returns `None` if there is none: the block around
+/// the byte is then the object. The error completes a sentence as that of
+/// [`statics::variable_holding`].
 fn held_by_buffer(job: &Job, addr: usize, nbytes: usize) -> Option<Result<Range<usize>, String>> {
     let buffers = job.map.buffers();
     if !buffers.are_any() {

@@ -60,7 +60,7 @@ pub fn total() -> Option<u64> {
     limits.chain(of_machine("MemTotal:")).min()
 }
 
-/// Returns a field of /proc/meminfo in bytes.
+/// Returns a field of /proc/meminfo in bytes; `None` if it cannot be read.
 fn of_machine(what: &str) -> Option<u64> {
     of_meminfo(&read_to_string("/proc/meminfo").ok()?, what)
 }

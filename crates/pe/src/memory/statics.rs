@@ -125,7 +125,8 @@ fn variables() -> Option<&'static Variables> {
     OF_PROGRAM.get_or_init(variables_of_program).as_ref()
 }
 
-/// Reads the variables of the program that this process runs.
+/// Reads the variables of the program that this process runs. Returns `None` if its file cannot be
+/// read or is that of another program.
 fn variables_of_program() -> Option<Variables> {
     let variables = Variables::of(File::open("/proc/self/exe").ok()?);
 
@@ -170,7 +171,7 @@ pub fn object_holding(address: *const c_void) -> Option<ObjectOffset> {
 }
 
 /// Returns the linker's name and the load address of the program or library that contains an
-/// address.
+/// address; `None` if no object does.
 pub fn object_info(address: usize) -> Option<libc::Dl_info> {
     let address = std::ptr::without_provenance(address);
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
@@ -188,7 +189,8 @@ pub fn object_info(address: usize) -> Option<libc::Dl_info> {
     Some(info)
 }
 
-/// Returns the linker's name and the load address of the program itself.
+/// Returns the linker's name and the load address of the program itself; `None` if the linker does
+/// not know them.
 pub(crate) fn program_info() -> Option<libc::Dl_info> {
     // The program headers are in the program's file.
     // SAFETY: the call only reads a value that the kernel has passed to this process.

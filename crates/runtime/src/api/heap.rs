@@ -439,8 +439,8 @@ fn allocating<R>(call: Call, job: &Job, act: impl FnOnce(&mut Allocator) -> R) -
     result
 }
 
-/// Returns the call in which this thread allocates or frees now. May be called in the handler of a
-/// signal.
+/// Returns the call in which this thread allocates or frees now; `None` if it is in no such call.
+/// May be called in the handler of a signal.
 pub(crate) fn allocating_call() -> Option<Call> {
     ALLOCATING.get()
 }

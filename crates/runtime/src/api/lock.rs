@@ -145,7 +145,8 @@ impl<T: LockWord> LockHandle<T> {
         self.named_pe(self.node() & !T::GRANTED, self.job().me)
     }
 
-    /// Makes this PE the last one of the queue. Returns the former last PE.
+    /// Makes this PE the last one of the queue. Returns the former last PE; `None` if the queue was
+    /// empty.
     fn enqueue(&self) -> Option<Pe> {
         // SAFETY: the lock was checked to be symmetric and aligned.
         let last = unsafe { T::swap_tail(self.word_on(self.home), self.own_field()) };

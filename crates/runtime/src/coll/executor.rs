@@ -84,7 +84,7 @@ pub(crate) struct PlanArrays<'a> {
     /// The partial result of a reduction, of one part; for an all-to-all in rounds, the buffer in
     /// which blocks are packed.
     pub(crate) accumulator: SymmetricRange,
-    /// The operator of a reduction or scan.
+    /// The operator of a reduction or scan; `None` for other collectives.
     pub(crate) combine: Option<&'static Combine>,
     pub(crate) receive_buffers: ReceiveBuffers,
     /// The copy of the receive buffers that the plan uses: 0 or 1.

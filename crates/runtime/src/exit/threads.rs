@@ -179,7 +179,8 @@ fn inspect(number: u32) -> Option<Found> {
     parse_stat(number, &stat)
 }
 
-/// Parses the text of the file `stat` of a thread (proc_pid_stat(5)).
+/// Parses the text of the file `stat` of a thread (proc_pid_stat(5)). Returns `None` if it lacks a
+/// field.
 fn parse_stat(number: u32, stat: &str) -> Option<Found> {
     // The name of the thread, in parentheses, may contain any characters, also parentheses. No
     // later field contains one.

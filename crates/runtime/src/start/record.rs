@@ -38,7 +38,7 @@ pub(super) struct StartupRecord {
     pub(super) tuned: u64,
     /// A digest of the network stack: the same on PEs that reach each other over loopback.
     pub(super) stack: u64,
-    /// The job's secret, from PE 0.
+    /// The job's secret; `None` from all PEs but PE 0.
     pub(super) secret: Option<[u8; 32]>,
     pub(super) cpus: Cpus,
     /// The thread level that the PE requested.

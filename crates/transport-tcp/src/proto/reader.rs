@@ -22,7 +22,7 @@ pub(crate) struct Reader {
     carry: [u8; HEAD + SMALL],
     have: usize,
     /// The frame whose large body is being received, and the number of its bytes that were passed
-    /// on.
+    /// on; `None` before the next such frame.
     body: Option<(Frame, usize)>,
 }
 
@@ -119,8 +119,8 @@ impl Reader {
     }
 
     /// Returns the frame whose large body is next in the stream, and the number of its bytes that
-    /// were passed on. The caller may receive the rest directly to its destination, and then calls
-    /// [`advance`](Reader::advance).
+    /// were passed on; `None` if a head or a small body is next. The caller may receive the rest
+    /// directly to its destination, and then calls [`advance`](Reader::advance).
     pub(crate) fn body(&self) -> Option<(Frame, usize)> {
         self.body
     }

@@ -68,7 +68,7 @@ pub(crate) struct UcpResource {
 }
 
 impl UcpResource {
-    /// Reads a resource as UCX prints it: `rc_mlx5/mlx5_0:1`.
+    /// Reads a resource as UCX prints it: `rc_mlx5/mlx5_0:1`. Returns `None` if there is no slash.
     pub(super) fn parse(printed: &str) -> Option<UcpResource> {
         let (transport, device) = printed.split_once('/')?;
         Some(UcpResource {

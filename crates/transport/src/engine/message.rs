@@ -39,7 +39,8 @@ pub struct Request {
     pub stream: Stream,
     /// Its position in the stream.
     pub position: StreamPosition,
-    /// Acknowledges requests of the target that the sender has carried out.
+    /// Acknowledges requests of the target that the sender has carried out; `None` if this request
+    /// acknowledges none.
     pub ack: Option<Ack>,
     /// The slot that awaits the results of the entries, if they have any.
     pub slot: Option<AwaitedSlot>,

@@ -107,7 +107,8 @@ fn encode_number(n: usize) -> [u8; NUMBER] {
         .to_le_bytes()
 }
 
-/// Returns the number at this index of the numbers at the start of the bytes.
+/// Returns the number at this index of the numbers at the start of the bytes; `None` beyond the
+/// bytes.
 fn number(bytes: &[u8], index: usize) -> Option<usize> {
     let number = bytes.get(index * NUMBER..)?.first_chunk()?;
     Some(u32::from_le_bytes(*number) as usize)

@@ -92,7 +92,7 @@ impl Sleeper {
 /// The threads that sleep.
 #[derive(Default)]
 struct Sleepers {
-    /// The thread that watches the descriptors.
+    /// The thread that watches the descriptors; `None` if none does.
     watcher: Option<Sleeper>,
     /// That thread was woken, and has not returned from its sleep yet.
     is_watcher_woken: bool,

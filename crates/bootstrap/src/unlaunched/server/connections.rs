@@ -162,7 +162,7 @@ impl Connections {
         self.0.remove(&number);
     }
 
-    /// Returns the time since the connection was added.
+    /// Returns the time since the connection was added; `None` if it was closed.
     pub(super) fn age(&self, number: u32) -> Option<Duration> {
         Some(self.0.get(&number)?.since.elapsed())
     }

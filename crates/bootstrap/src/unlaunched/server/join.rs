@@ -114,7 +114,7 @@ impl MeetingServer {
         }
     }
 
-    /// Returns the reason for which a process cannot join.
+    /// Returns the reason for which a process cannot join; `None` if it can.
     fn refusal(&self, pe: u32, n_pes: u32, member: &Member) -> Option<String> {
         if let Some(over) = &self.over {
             return Some(over.why.clone());

@@ -34,7 +34,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Removes and returns the oldest kept message of `source` with this tag.
+    /// Removes and returns the oldest kept message of `source` with this tag; `None` if there is
+    /// none.
     pub(super) fn next(&mut self, source: Pe, tag: u64) -> Option<MailboxMessage> {
         let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
             return None;

@@ -201,7 +201,7 @@ unsafe fn restore(context: *mut libc::ucontext_t) -> ! {
     };
 }
 
-/// Maps memory for a stack of handlers.
+/// Maps memory for a stack of handlers. Returns `None` if the kernel refuses.
 pub(super) fn new_stack(nbytes: usize) -> Option<libc::stack_t> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -17,7 +17,7 @@ pub(super) enum CrashPlace {
     /// A function of the program.
     In {
         function: String,
-        /// The function of the program that has called it.
+        /// The function of the program that has called it; `None` if it is not known.
         caller: Option<String>,
     },
     /// Outside the program: its `function` has called `callee`, and the crash is in `callee` or
@@ -27,7 +27,7 @@ pub(super) enum CrashPlace {
     InService,
     /// No function of the program is found, usually for lack of debug information.
     Unknown {
-        /// The routine of the library that the program has called.
+        /// The routine of the library that the program has called; `None` if it is not known.
         routine: Option<String>,
     },
 }
@@ -158,7 +158,7 @@ impl fmt::Display for CrashPlace {
     }
 }
 
-/// Returns the name and the line of a function.
+/// Returns the name and the line of a function; `None` if the debug information lacks one of them.
 fn with_line(frame: &Frame) -> Option<String> {
     let function = frame.function()?;
     let line = frame.line.as_ref()?;

@@ -29,7 +29,7 @@ pub(super) fn handle(signal: c_int, handler: Handler) {
     unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
 }
 
-/// Returns the action of a signal.
+/// Returns the action of a signal; `None` if there is no such signal.
 pub(super) fn action(signal: c_int) -> Option<libc::sigaction> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: without a new action, the call only writes the present one.

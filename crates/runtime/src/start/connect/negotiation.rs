@@ -47,9 +47,10 @@ pub(in crate::start) struct Negotiation<'a> {
     /// What each PE has found out about the transports that it can use, in the order of PEs.
     pub(in crate::start) findings: Vec<Findings>,
     pub(in crate::start) candidates: Vec<Candidate<'a>>,
-    /// The executor of atomic operations that all PEs request.
+    /// The executor of atomic operations that all PEs request; `None` if the transport may choose
+    /// it.
     amos: Option<Amos>,
-    /// The trial of the candidate that is tried now.
+    /// The trial of the candidate that is tried now; `None` before it begins.
     trial: Option<Trial<'a>>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Negotiation<'a> {
         self.tried().verdict = Verdict::Chosen;
     }
 
-    /// Returns the transport that the settings of all PEs request.
+    /// Returns the transport that the settings of all PEs request; `None` if they request none.
     pub(in crate::start) fn requested(&self) -> Option<&str> {
         let requested = self.findings[0].requested.as_str();
         (!requested.is_empty()).then_some(requested)

@@ -74,9 +74,14 @@ pub fn is_child() -> bool {
     IS_CHILD.load(Ordering::Relaxed)
 }
 
-/// Records whether a thread initializes the library.
-pub fn set_starting(is_starting: bool) {
-    IS_STARTING.store(is_starting, Ordering::Relaxed);
+/// Records that a thread begins to initialize the library.
+pub fn begin_start() {
+    IS_STARTING.store(true, Ordering::Relaxed);
+}
+
+/// Records that the thread has initialized the library.
+pub fn end_start() {
+    IS_STARTING.store(false, Ordering::Relaxed);
 }
 
 /// Returns true if a thread initializes the library.

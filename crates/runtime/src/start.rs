@@ -117,10 +117,10 @@ fn enter(
         return job::require(call);
     }
 
-    process::set_starting(true);
+    process::begin_start();
     match start(call, providers, thread_level, by_id) {
         Ok(job) => {
-            process::set_starting(false);
+            process::end_start();
             job
         }
         Err(why) => fail!(call, "{why}"),

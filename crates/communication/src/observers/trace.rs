@@ -73,11 +73,21 @@ pub fn start(file: &File, capacity: usize, words: &[u64]) -> io::Result<&'static
 }
 
 impl Ring {
-    /// Stores the number to add to this PE's clock for the clock of PE 0, measured at the begin or
-    /// at the end of the job.
-    pub fn set_clock(&self, at_end: bool, offset: i64) {
-        // Two words for each end of the job: the time of the measurement, and the offset.
-        let first = header::CLOCKS + 2 * usize::from(at_end);
+    /// Stores the number to add to this PE's clock for the clock of PE 0, measured at the begin of
+    /// the job.
+    pub fn set_first_clock(&self, offset: i64) {
+        self.set_clock(header::CLOCKS, offset);
+    }
+
+    /// Stores the number to add to this PE's clock for the clock of PE 0, measured at the end of
+    /// the job.
+    pub fn set_last_clock(&self, offset: i64) {
+        self.set_clock(header::CLOCKS + 2, offset);
+    }
+
+    /// Stores the offset of a clock in the second of two words, and the time of its measurement in
+    /// the `first`.
+    fn set_clock(&self, first: usize, offset: i64) {
         self.words[first + 1].store(offset.cast_unsigned(), Relaxed);
         // Last: the offset counts once there is a time of its measurement.
         self.words[first].store(nanoseconds(), Release);

@@ -47,7 +47,7 @@ pub(crate) fn start(pe: &'static OwnPe, call: Call) {
         },
     };
 
-    ring.set_clock(false, clock_offset(pe, call));
+    ring.set_first_clock(clock_offset(pe, call));
     observers::add(Observer::Trace);
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn finish(pe: &'static OwnPe, call: Call) {
         return;
     };
     observers::remove(Observer::Trace);
-    ring.set_clock(true, clock_offset(pe, call));
+    ring.set_last_clock(clock_offset(pe, call));
     trace::await_places();
 
     // The gathers also synchronize: all files are complete afterwards.

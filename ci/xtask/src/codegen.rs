@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use task_support::process;
 use task_support::workspace::Workspace;
 
-/// A file that is generated.
 struct GeneratedFile {
     /// The path in the repository.
     name: &'static str,

@@ -20,7 +20,6 @@
 use crate::status::{AwaitedObject, MAX_LISTED, MAX_THREADS, Members, STATUS_BYTES, Status};
 use std::sync::atomic::{Ordering, fence};
 
-/// Size of a word.
 const WORD: usize = size_of::<u64>();
 
 /// Bytes that an encoded status may have.

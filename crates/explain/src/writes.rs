@@ -33,7 +33,6 @@ const NAME_WORDS: usize = 4;
 /// The start of the name of a call, padded with zeros.
 pub type NameWords = [u64; NAME_WORDS];
 
-/// Size of a word.
 const WORD: usize = size_of::<u64>();
 
 /// The size of the ring in bytes; it begins at a multiple of 64.

@@ -87,7 +87,6 @@ pub struct Peer<P, K> {
     pub(crate) blocks: HeapBlocks<K>,
 }
 
-/// A segment of a peer.
 pub(crate) struct PeerSegment<K> {
     pub(crate) nbytes: u64,
     /// Bytes from the start that the key covers.

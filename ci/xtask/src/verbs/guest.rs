@@ -139,7 +139,6 @@ impl Bed {
         self.dir.join(format!("{}-{number}", run.kind()))
     }
 
-    /// Starts the guest of this number.
     fn start(&self, run: &GuestRun<'_>, number: u32) -> Result<Guest> {
         let dir = self.guest_dir(run, number);
         self.prepare(&dir, &run.jobs)?;

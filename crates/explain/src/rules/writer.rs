@@ -94,7 +94,6 @@ struct RecentWrite<'a> {
     age: u64,
     /// The PE that has written.
     writer: u32,
-    /// The snapshot of that PE.
     snapshot: &'a PeSnapshot,
     write: &'a LastWrite,
 }
@@ -142,7 +141,6 @@ fn last_write<'a>(
 /// A word for which a PE waits.
 struct AwaitedWord<'a> {
     pe: u32,
-    /// The snapshot of the PE.
     snapshot: &'a PeSnapshot,
     word: &'a Word,
 }

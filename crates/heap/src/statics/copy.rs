@@ -17,7 +17,6 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The source of a copy.
 pub(super) struct CopySource<'a> {
     pub(super) statics: &'a Statics,
     /// The file that contains the static data; `None` if it is not open any more. It is then

@@ -46,7 +46,6 @@ pub struct Images {
 }
 
 impl Images {
-    /// Returns the images of constants.
     pub(super) const fn of_constants() -> Images {
         Images {
             segment: None,

@@ -44,7 +44,6 @@ mod time_stamp {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// A read of the clock.
     #[derive(Clone, Copy)]
     struct ClockRead {
         counter: u64,

@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 /// PE when the number grows.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A finalize that is due.
 #[derive(Clone, Copy)]
 struct DueFinalize {
     call: Call,
@@ -33,7 +32,6 @@ struct DueFinalize {
 
 /// The ends of this PE, each of which PE 0 counts once.
 struct Ends {
-    /// The finalizes that are due.
     due: Vec<DueFinalize>,
     /// True if a finalize has become due, while none was, since this PE was last counted.
     is_uncounted: bool,

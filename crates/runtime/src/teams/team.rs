@@ -247,7 +247,6 @@ pub(crate) enum Name {
     Made(Split, u32),
 }
 
-/// The parent of a split.
 #[derive(Clone, Copy, Debug)]
 enum SplitParent {
     /// A team that no split made.

@@ -11,7 +11,6 @@ const RELEASING: [&str; 3] = ["realloc", "free", "cfree"];
 /// The prefixes of names within the C library.
 const LIBC_PREFIXES: [&str; 2] = ["__GI_", "__libc_"];
 
-/// The place of a crash.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CrashPlace {
     /// A function of the program.

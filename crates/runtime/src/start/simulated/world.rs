@@ -208,7 +208,6 @@ impl World {
         are_reserved && self.pe(pe).trouble != Some(Trouble::CannotOpenPages)
     }
 
-    /// Returns the providers of a PE.
     pub(super) fn providers(&self, pe: u32) -> &'static [&'static Provider] {
         static ALL: [&Provider; 3] = [&PROVIDERS[0], &PROVIDERS[1], &PROVIDERS[2]];
         match self.pe(pe).trouble {

@@ -348,8 +348,8 @@ impl<'a> Extension<'a> {
 
     /// Returns the name of the C11 macro that selects the extension like `of`: the name of the
     /// family without the type and `ctx_`. Returns an empty string if `of` has no macro, or if the
-    /// name of the family does not begin with `shmemx_`: a macro with a name of the standard selects
-    /// among the standard's functions alone.
+    /// name of the family does not begin with `shmemx_`: a macro with a name of the standard
+    /// selects among the standard's functions alone.
     fn generic(&self, of: &CFunction) -> String {
         if of.generic.is_empty() || !self.family.starts_with("shmemx_") {
             return String::new();

@@ -71,11 +71,12 @@ static uint64_t next_block(const struct perf_task *task)
     ROUTINE((long *)(to), (long *)(from), (n) / 8, 0, 0, size, work + turn * work_words, psync[turn])
 
 #ifdef HAS_TEAMS
-static shmem_team_t team = SHMEM_TEAM_WORLD;
+/* Set by prepare_collective: SHMEM_TEAM_WORLD is a variable in some libraries. */
+static shmem_team_t team;
 
 int prepare_collective(const struct perf_task *task)
 {
-    if (size < shmem_n_pes() && team != SHMEM_TEAM_WORLD && team != SHMEM_TEAM_INVALID)
+    if (size > 0 && size < shmem_n_pes() && team != SHMEM_TEAM_INVALID)
         shmem_team_destroy(team);
     size = task->team_size;
     place = 0;

@@ -382,7 +382,7 @@ fn planted_faults_are_found_by_their_families() {
         let outcome = planted_job(fault, 4)
             .args(["--quick", "--only", family])
             // Some faults make their family hang.
-            .args(["--limit", "0.3m"])
+            .args(["--limit", "0.1m"])
             .run();
         assert_found(&outcome, fault, family);
     }

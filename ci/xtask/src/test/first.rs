@@ -33,6 +33,7 @@ pub const FIRST: &[Part] = &[
     part(SHMEM_C, "jobs", "a_measured_file"),
     part(SHMEM_C, "jobs", "buffers::"),
     part(DETECTOR, "suite", "get_"),
+    part(DETECTOR, "suite", "timed_"),
     part(DETECTOR, "suite", "long_"),
     part("crates/transport-tcp", "conformance", "signals"),
     part("crates/transport-tcp", "conformance", "amos"),

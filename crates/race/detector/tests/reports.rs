@@ -352,6 +352,42 @@ fn a_file_of_suppressions_that_cannot_be_read_is_a_mistake() {
     found.assert_fails(&["SHMEM_RACES_SUPPRESSIONS", "/does/not/exist"]);
 }
 
+/// Over TCP a single look at the network hardly ever completes a put of megabytes.
+#[test]
+fn a_quiet_that_has_reached_its_limit_completes_nothing() {
+    const TEXT: &str = "\
+#include <shmemx.h>
+#include <stdlib.h>
+static char x[8 << 20];
+int main(void) {
+    shmem_init();
+    char *source = malloc(sizeof x);
+    if (shmem_my_pe() == 0) {
+        do
+            shmem_putmem_nbi(x, source, sizeof x, 1);
+        while (shmemx_quiet_timed(0) != SHMEMX_TIMED_OUT);
+        source[9] = 2;
+        shmem_quiet();
+        source[9] = 3;
+    }
+    shmem_finalize();
+}
+";
+    let program = compile_text("quiet_timed_out.c", TEXT, tmpdir(), &["--race", "-O0"]);
+    let found = Job::new(program)
+        .n(2)
+        .env("SHMEM_SYMMETRIC_SIZE", "16m")
+        .env("SHMEM_ONNODE", "off")
+        .env("SHMEM_TRANSPORT", "tcp")
+        .run();
+    assert_eq!(found.code(), 66, "{found}");
+    assert!(
+        found.stderr.contains("quiet_timed_out.c:11 (main)"),
+        "{found}"
+    );
+    assert!(found.stderr.contains("rushmem: 1 race in "), "{found}");
+}
+
 #[test]
 fn openmp_threads_are_followed() {
     let text = r#"

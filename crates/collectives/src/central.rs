@@ -1,21 +1,86 @@
-//! The central counter: a sync and an all-reduce of a few bytes for PEs that share CPUs. The
-//! scheduler has to run each member only once.
+//! The central counter: a sync, reductions and scans for PEs that share CPUs. The scheduler has to
+//! run each member only once.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991.
 //!
 //! Members arrive in any order, so none has to wait for another one to run first: one pass of the
-//! scheduler over all members ends a sync and begins the next. The counter is in memory that all
-//! members share.
+//! scheduler over all members ends a collective and begins the next. The counter is in memory that
+//! all members share.
 
-use crate::Step;
+use crate::{DirectWork, Receivers, Step};
 
-/// Returns the plan of an all-reduce over the counter of member 0: the last member to arrive
-/// combines all contributions, in the order of the indices. No member leaves it before all have
-/// entered it.
+/// Returns the plan of an all-reduce of a vector of `parts` parts: the last member to arrive
+/// combines the sources of all, in the order of the indices, and stores the result in all
+/// destinations. No member leaves it before all have entered it.
+///
+/// A source may be the destination, as in the other plans of vectors.
+pub fn all_reduce(n: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
+    let work = DirectWork::Reduce {
+        first: 0,
+        count: parts,
+        to: Receivers::All,
+    };
+    by_the_last(n, (parts > 0).then_some(work))
+}
+
+/// Returns the plan of a reduction to member `root`: as in [`all_reduce`], but the result is stored
+/// in `Dest` of the root alone.
+pub fn reduce_to(n: u32, root: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
+    let work = DirectWork::Reduce {
+        first: 0,
+        count: parts,
+        to: Receivers::One {
+            member: root,
+            first: 0,
+        },
+    };
+    by_the_last(n, (parts > 0).then_some(work))
+}
+
+/// Returns the plan of a reduce-scatter: the last member to arrive combines the sources of all, and
+/// stores part `k` of the result in part 0 of `Dest` of member `k`.
+pub fn reduce_scatter(n: u32) -> impl Iterator<Item = Step> + Clone {
+    let work = DirectWork::Reduce {
+        first: 0,
+        count: n,
+        to: Receivers::Each,
+    };
+    by_the_last(n, Some(work))
+}
+
+/// Returns the plan of a scan of a vector of `parts` parts: the last member to arrive computes the
+/// results of all.
+pub fn scan(n: u32, parts: u32, exclusive: bool) -> impl Iterator<Item = Step> + Clone {
+    // An exclusive scan stores nothing at member 0.
+    let is_empty = parts == 0 || exclusive && n == 1;
+    let work = (!is_empty).then_some(DirectWork::Scan {
+        first: 0,
+        count: parts,
+        exclusive,
+    });
+    by_the_last(n, work)
+}
+
+/// Returns the plan in which the last member to arrive does the work for all. A single member does
+/// it without the counter.
+fn by_the_last(n: u32, work: Option<DirectWork>) -> impl Iterator<Item = Step> + Clone {
+    let alone = work.filter(|_| n == 1).map(Step::Direct);
+    let together = [
+        Step::Arrive { owner: 0, work },
+        Step::AwaitRelease { owner: 0 },
+    ];
+    alone
+        .into_iter()
+        .chain((n > 1).then_some(together).into_iter().flatten())
+}
+
+/// Returns the plan of an all-reduce of a few bytes of private memory: the last member to arrive
+/// combines what all have stored beside the counter, in the order of the indices. No member leaves
+/// it before all have entered it.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end.
-pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
+pub fn all_reduce_private(n: u32) -> impl Iterator<Item = Step> + Clone {
     let steps = [
         Step::Contribute { owner: 0 },
         Step::AwaitRelease { owner: 0 },
@@ -27,6 +92,5 @@ pub fn all_reduce(n: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan of a sync over the counter of member 0: no member leaves it before all have
 /// entered it.
 pub fn sync(n: u32) -> impl Iterator<Item = Step> + Clone {
-    let steps = [Step::Arrive { owner: 0 }, Step::AwaitRelease { owner: 0 }];
-    (n > 1).then_some(steps).into_iter().flatten()
+    by_the_last(n, None)
 }

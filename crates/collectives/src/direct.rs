@@ -11,7 +11,7 @@
 
 use crate::choice::SyncAlgorithm;
 use crate::index::{behind, share};
-use crate::{Buffer, Receivers, Step, binomial};
+use crate::{Buffer, DirectWork, Receivers, Step, binomial};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts between two syncs: member `me`
 /// combines its share of the parts, and stores the result in the destinations of all. Contributions
@@ -51,10 +51,12 @@ pub fn reduce_to(
 /// the receivers of a share that begins with a part.
 fn combine_share(n: u32, me: u32, parts: u32, to: impl Fn(u32) -> Receivers) -> Option<Step> {
     let share = share(n, me, parts);
-    (!share.is_empty()).then(|| Step::ReduceDirect {
-        first: share.start,
-        count: share.end - share.start,
-        to: to(share.start),
+    (!share.is_empty()).then(|| {
+        Step::Direct(DirectWork::Reduce {
+            first: share.start,
+            count: share.end - share.start,
+            to: to(share.start),
+        })
     })
 }
 
@@ -62,14 +64,14 @@ fn combine_share(n: u32, me: u32, parts: u32, to: impl Fn(u32) -> Receivers) -> 
 /// sources, and stores the result in part 0 of its own `Dest`. Each member moves n - 1 parts, which
 /// is the least possible.
 pub fn reduce_scatter(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::ReduceDirect {
+    let own = Step::Direct(DirectWork::Reduce {
         first: me,
         count: 1,
         to: Receivers::One {
             member: me,
             first: 0,
         },
-    };
+    });
     sync.plan(n, me).chain([own]).chain(sync.plan(n, me))
 }
 
@@ -129,11 +131,11 @@ pub fn scan(
     let share = share(n, me, parts);
     // An exclusive scan stores nothing at member 0.
     let is_empty = share.is_empty() || exclusive && n == 1;
-    let own = (!is_empty).then_some(Step::ScanDirect {
+    let own = (!is_empty).then_some(Step::Direct(DirectWork::Scan {
         first: share.start,
         count: share.end - share.start,
         exclusive,
-    });
+    }));
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 

@@ -6,8 +6,7 @@ use std::ops::Range;
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Buffer {
-    /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and
-    /// [`Step::ScanDirect`] alone.
+    /// The caller's source array. Peers read it in [`Step::Get`] and [`DirectWork`] alone.
     Source,
     /// The caller's destination array. OpenSHMEM requires that the arrays of all members are ready
     /// before any member calls (1.6, collective routines), so a peer may write to it at once. A
@@ -62,6 +61,35 @@ pub enum Receivers {
         member: u32,
         /// The first part.
         first: u32,
+    },
+    /// `Dest` of each member, at part 0: the member of index `k` gets part `k` of those that were
+    /// combined.
+    Each,
+}
+
+/// Work on the arrays of all members, which one of them does. No member is signaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DirectWork {
+    /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
+    /// result in `Dest` of the receivers.
+    Reduce {
+        /// The first part.
+        first: u32,
+        /// The number of parts, at least 1.
+        count: u32,
+        /// Where the result is stored.
+        to: Receivers,
+    },
+    /// Combine `count` parts of `Source` of the members in the order of the indices, and store the
+    /// combination of the members up to each member in the same parts of its `Dest`.
+    Scan {
+        /// The first part.
+        first: u32,
+        /// The number of parts, at least 1.
+        count: u32,
+        /// True if the combination for a member leaves out its own contribution. Then nothing is
+        /// stored at member 0.
+        exclusive: bool,
     },
 }
 
@@ -136,10 +164,12 @@ pub enum Step {
         count: u32,
     },
     /// Increment the counter of member `owner`, which may be this one. The last of all members to
-    /// do so releases all of them.
+    /// do so does `work`, if there is any, and then releases all of them.
     Arrive {
         /// The owner of the counter.
         owner: u32,
+        /// The work for all members, the same on each.
+        work: Option<DirectWork>,
     },
     /// Store the accumulator beside the counter of member `owner`, and increment the counter as
     /// [`Step::Arrive`] does. The last of all members combines the stored contributions, in the
@@ -159,28 +189,8 @@ pub enum Step {
         /// The owner of the counter.
         owner: u32,
     },
-    /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the
-    /// result in `Dest` of the receivers. No member is signaled.
-    ReduceDirect {
-        /// The first part.
-        first: u32,
-        /// The number of parts, at least 1.
-        count: u32,
-        /// Where the result is stored.
-        to: Receivers,
-    },
-    /// Combine `count` parts of `Source` of the members in the order of the indices, and store the
-    /// combination of the members up to each member in the same parts of its `Dest`. No member is
-    /// signaled.
-    ScanDirect {
-        /// The first part.
-        first: u32,
-        /// The number of parts, at least 1.
-        count: u32,
-        /// True if the combination for a member leaves out its own contribution. Then nothing is
-        /// stored at member 0.
-        exclusive: bool,
-    },
+    /// Do this work on the arrays of all members.
+    Direct(DirectWork),
     /// Combine the whole accumulator with a receive buffer, into the accumulator.
     Reduce {
         /// The number of the receive buffer.
@@ -283,8 +293,9 @@ impl Step {
                 count,
                 with,
             },
-            Step::Arrive { owner } => Step::Arrive {
+            Step::Arrive { owner, work } => Step::Arrive {
                 owner: number(owner),
+                work,
             },
             Step::AwaitRelease { owner } => Step::AwaitRelease {
                 owner: number(owner),
@@ -295,10 +306,7 @@ impl Step {
             Step::TakeCombined { owner } => Step::TakeCombined {
                 owner: number(owner),
             },
-            Step::Copy { .. }
-            | Step::Reduce { .. }
-            | Step::ReduceDirect { .. }
-            | Step::ScanDirect { .. } => self,
+            Step::Copy { .. } | Step::Reduce { .. } | Step::Direct(_) => self,
         }
     }
 

@@ -261,8 +261,8 @@ settings! {
         |value| forced(value?), "auto, lines, pairwise or bruck";
     /// The algorithm of a scan; `None` leaves the choice to the table of algorithms.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
-        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
-        |value| forced(value?), "auto, recursive_doubling or direct";
+        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling, direct or central";
+        |value| forced(value?), "auto, recursive_doubling, direct or central";
     /// The file with rows of the table by which algorithms of collectives are chosen; `None` for
     /// the built-in rows alone.
     coll_tuning: Option<String> = "SHMEM_COLL_TUNING", &[], None;

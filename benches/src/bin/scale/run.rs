@@ -201,8 +201,7 @@ impl Model<'_> {
                 | Step::TakeCombined { .. }
                 | Step::AwaitRelease { .. }
                 | Step::PutDirect { .. }
-                | Step::ReduceDirect { .. }
-                | Step::ScanDirect { .. } => {
+                | Step::Direct(_) => {
                     bail!(
                         "{} needs memory that all members share",
                         operation.algorithm

@@ -119,10 +119,8 @@ algorithms! {
     "ring" => Ring,
     /// The plan `direct::all_reduce`.
     "direct" => Direct,
-    /// [`central::all_reduce`], for at most [`SHORT_MAX_BYTES`] if all members share memory.
-    "central" => Central if |nbytes, facts| {
-        facts.one_node() && facts.pair_flags && nbytes <= SHORT_MAX_BYTES
-    },
+    /// [`central::all_reduce`], if all members share memory.
+    "central" => Central if |_, facts| facts.one_node(),
     /// The plans of [`two_level`](crate::two_level), on several nodes of which one has several
     /// members.
     "two_level" => TwoLevel if |_, facts| facts.has_levels(),
@@ -138,6 +136,8 @@ algorithms! {
     "binomial" => Binomial if |_, facts| facts.has_receive_buffers(),
     /// The plan `direct::reduce_to`.
     "direct" => Direct,
+    /// [`central::reduce_to`], if all members share memory.
+    "central" => Central if |_, facts| facts.one_node(),
 }
 
 algorithms! {
@@ -152,6 +152,8 @@ algorithms! {
         if |nbytes, facts| nbytes <= facts.receive_buffer_bytes && facts.has_receive_buffers(),
     /// The plan `direct::reduce_scatter`.
     "direct" => Direct,
+    /// [`central::reduce_scatter`], if all members share memory.
+    "central" => Central if |_, facts| facts.one_node(),
 }
 
 algorithms! {
@@ -210,6 +212,8 @@ algorithms! {
     "recursive_doubling" => RecursiveDoubling if |_, facts| facts.has_receive_buffers(),
     /// The plan `direct::scan`.
     "direct" => Direct,
+    /// [`central::scan`], if all members share memory.
+    "central" => Central if |_, facts| facts.one_node(),
 }
 
 impl SyncAlgorithm {

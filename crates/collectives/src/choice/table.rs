@@ -18,6 +18,10 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   as `binomial` for 512 bytes, 0.9 for 256 KiB and 0.6 for 2 MiB, so the setting offers it.
 // - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores, and at any
 //   size if PEs share CPUs.
+// - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: four PEs on two cores take 1.5 to
+//   2.2 of a put and a barrier by `direct` for 16 bytes to 1 KiB, and 0.8 to 1.3 by `central` for 16
+//   to 64 bytes. The work of one member for all grows with the vectors, so `direct` has the long
+//   ones.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,
 //   0.57 to 0.76 for 64 KiB, and over TCP 0.87 to 1.2 for 128 KiB, with two to eight members. With
 //   more members the bytes of each round weigh more.

@@ -32,6 +32,17 @@ pub enum Call {
         parts: u32,
     },
     DirectReduceScatter,
+    /// A reduction to a root by [`central`].
+    CentralReduceTo {
+        root: u32,
+        parts: u32,
+    },
+    CentralReduceScatter,
+    CentralScan {
+        exclusive: bool,
+        parts: u32,
+        in_place: bool,
+    },
     /// A gather at a root by [`pairwise`].
     GatherTo {
         root: u32,
@@ -64,7 +75,8 @@ pub enum Call {
     LongAllReduce,
     /// One more piece of the vector of the preceding long all-reduce.
     NextPiece,
-    CentralReduce,
+    /// An all-reduce of private memory by [`central`].
+    CentralPrivate,
     InclusiveScan,
     ExclusiveScan,
     Bruck,
@@ -90,6 +102,7 @@ pub enum Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     Direct(SyncAlgorithm),
+    Central,
     Rabenseifner,
     Ring,
     TwoLevel {
@@ -152,7 +165,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 53] = [
+    pub const ALL: [Call; 61] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -162,6 +175,8 @@ impl Call {
         Call::reduce(Reduction::Direct(SyncAlgorithm::Central), 1),
         Call::reduce(Reduction::Direct(DISSEMINATION), 10),
         Call::reduce_in_place(Reduction::Direct(DISSEMINATION), 10),
+        Call::reduce(Reduction::Central, 3),
+        Call::reduce_in_place(Reduction::Central, 3),
         Call::reduce(Reduction::Rabenseifner, 10),
         Call::reduce(Reduction::Rabenseifner, 64),
         Call::reduce_in_place(Reduction::Rabenseifner, 10),
@@ -187,6 +202,8 @@ impl Call {
         Call::ReduceTo { root: 0 },
         Call::DirectReduceTo { root: 0, parts: 10 },
         Call::DirectReduceScatter,
+        Call::CentralReduceTo { root: 0, parts: 3 },
+        Call::CentralReduceScatter,
         Call::GatherTo { root: 0 },
         Call::DirectGatherTo { root: 0 },
         Call::Scatter { root: 0 },
@@ -195,9 +212,29 @@ impl Call {
         Call::LongBroadcast { root: 0, parts: 10 },
         Call::AllReduce,
         Call::LongAllReduce,
-        Call::CentralReduce,
+        Call::CentralPrivate,
         Call::InclusiveScan,
         Call::ExclusiveScan,
+        Call::CentralScan {
+            exclusive: false,
+            parts: 3,
+            in_place: false,
+        },
+        Call::CentralScan {
+            exclusive: false,
+            parts: 3,
+            in_place: true,
+        },
+        Call::CentralScan {
+            exclusive: true,
+            parts: 3,
+            in_place: false,
+        },
+        Call::CentralScan {
+            exclusive: true,
+            parts: 3,
+            in_place: true,
+        },
         Call::DirectScan {
             exclusive: false,
             parts: 10,
@@ -253,6 +290,7 @@ impl Call {
             Call::CentralSync => Box::new(central::sync(n)),
             Call::Reduce { by, parts, .. } => match by {
                 Reduction::Direct(sync) => Box::new(direct::all_reduce(n, me, parts, sync)),
+                Reduction::Central => Box::new(central::all_reduce(n, parts)),
                 Reduction::Rabenseifner => Box::new(rabenseifner::all_reduce(n, me, parts)),
                 Reduction::Ring => Box::new(ring::all_reduce(n, me, parts)),
                 Reduction::TwoLevel { p, lanes } => {
@@ -275,6 +313,11 @@ impl Call {
             Call::DirectReduceScatter => {
                 Box::new(direct::reduce_scatter(n, me, SyncAlgorithm::Central))
             }
+            Call::CentralReduceTo { root, parts } => Box::new(central::reduce_to(n, root, parts)),
+            Call::CentralReduceScatter => Box::new(central::reduce_scatter(n)),
+            Call::CentralScan {
+                exclusive, parts, ..
+            } => Box::new(central::scan(n, parts, exclusive)),
             Call::GatherTo { root } => Box::new(pairwise::gather(n, me, root)),
             Call::DirectGatherTo { root } => Box::new(direct::gather(n, me, root)),
             Call::Scatter { root } => Box::new(pairwise::scatter(n, me, root)),
@@ -296,7 +339,7 @@ impl Call {
             } => Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive)),
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::AllToAllInLines => Box::new(pairwise::all_to_all_in_lines(n, me)),
-            Call::CentralReduce => Box::new(central::all_reduce(n)),
+            Call::CentralPrivate => Box::new(central::all_reduce_private(n)),
             Call::AllReduce | Call::NextPiece => Box::new(recursive_doubling::all_reduce(n, me)),
             Call::LongAllReduce => Box::new(
                 recursive_doubling::entry(n, me).chain(recursive_doubling::all_reduce(n, me)),
@@ -341,11 +384,14 @@ impl Call {
             | Call::AllToAllInLines
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll
-            | Call::DirectReduceScatter => n,
+            | Call::DirectReduceScatter
+            | Call::CentralReduceScatter => n,
             Call::Reduce { parts, .. }
             | Call::DirectReduceTo { parts, .. }
+            | Call::CentralReduceTo { parts, .. }
             | Call::LongBroadcast { parts, .. }
-            | Call::DirectScan { parts, .. } => parts,
+            | Call::DirectScan { parts, .. }
+            | Call::CentralScan { parts, .. } => parts,
             _ => 0,
         }
     }
@@ -355,7 +401,8 @@ impl Call {
         match self {
             Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => n,
             Call::GatherTo { .. } | Call::DirectGatherTo { .. } => n,
-            Call::Scatter { .. } | Call::DirectScatter { .. } | Call::DirectReduceScatter => 1,
+            Call::Scatter { .. } | Call::DirectScatter { .. } => 1,
+            Call::DirectReduceScatter | Call::CentralReduceScatter => 1,
             _ => self.source_parts(n),
         }
     }
@@ -372,6 +419,7 @@ impl Call {
                 part,
             },
             Call::DirectReduceTo { root, .. }
+            | Call::CentralReduceTo { root, .. }
             | Call::GatherTo { root }
             | Call::DirectGatherTo { root }
                 if me != root =>
@@ -383,8 +431,10 @@ impl Call {
                 owner: root,
                 part: me,
             },
-            Call::DirectReduceTo { .. } => Expected::Prefix { call, end: n, part },
-            Call::DirectReduceScatter => Expected::Prefix {
+            Call::DirectReduceTo { .. } | Call::CentralReduceTo { .. } => {
+                Expected::Prefix { call, end: n, part }
+            }
+            Call::DirectReduceScatter | Call::CentralReduceScatter => Expected::Prefix {
                 call,
                 end: n,
                 part: me,
@@ -407,8 +457,13 @@ impl Call {
                 exclusive: true,
                 in_place: false,
                 ..
+            }
+            | Call::CentralScan {
+                exclusive: true,
+                in_place: false,
+                ..
             } if me == 0 => Expected::Untouched,
-            Call::DirectScan { exclusive, .. } => {
+            Call::DirectScan { exclusive, .. } | Call::CentralScan { exclusive, .. } => {
                 let end = if exclusive { me.max(1) } else { me + 1 };
                 Expected::Prefix { call, end, part }
             }
@@ -424,7 +479,9 @@ impl Call {
     pub fn is_in_place(self) -> bool {
         matches!(
             self,
-            Call::Reduce { in_place: true, .. } | Call::DirectScan { in_place: true, .. }
+            Call::Reduce { in_place: true, .. }
+                | Call::DirectScan { in_place: true, .. }
+                | Call::CentralScan { in_place: true, .. }
         )
     }
 
@@ -463,7 +520,7 @@ impl Call {
                 | Call::TwoLevelShort { .. }
                 | Call::LongAllReduce
                 | Call::NextPiece
-                | Call::CentralReduce
+                | Call::CentralPrivate
         )
     }
 

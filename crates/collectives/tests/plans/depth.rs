@@ -2,10 +2,10 @@
 //! documented numbers of rounds.
 
 use crate::call::Call::{
-    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, DirectGatherTo,
-    DirectReduceScatter, DirectReduceTo, DirectScatter, Dissemination, ExclusiveScan, Gather,
-    GatherSync, GatherTo, InclusiveScan, LongBroadcast, ReduceTo, Scatter, TwoLevelShort,
-    TwoLevelSync,
+    self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, CentralReduceScatter,
+    DirectGatherTo, DirectReduceScatter, DirectReduceTo, DirectScatter, Dissemination,
+    ExclusiveScan, Gather, GatherSync, GatherTo, InclusiveScan, LongBroadcast, ReduceTo, Scatter,
+    TwoLevelShort, TwoLevelSync,
 };
 use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
@@ -62,6 +62,7 @@ fn direct_plans_take_the_rounds_of_their_syncs() {
         // By the counter that it uses here, a sync is one round.
         let rounds = if n > 1 { 2 } else { 0 };
         assert_eq!(depth(n, DirectReduceScatter), rounds, "n = {n}");
+        assert_eq!(depth(n, CentralReduceScatter), rounds / 2, "n = {n}");
 
         let root = n / 3;
         assert_eq!(depth(n, GatherTo { root }), u32::from(n > 1), "n = {n}");

@@ -259,6 +259,7 @@ fn every_member_can_be_the_root() {
             }
             check(n, &[ReduceTo { root }], true, root.into());
             check(n, &[DirectReduceTo { root, parts: 5 }], true, root.into());
+            check(n, &[CentralReduceTo { root, parts: 5 }], true, root.into());
         }
     }
 }

@@ -44,7 +44,7 @@ fn signals(call: Call, n: u32, me: u32) -> Signals {
                 *signals.sent.entry(peer).or_default() += 1;
             }
             Step::Wait { peer } => *signals.awaited.entry(peer).or_default() += 1,
-            Step::Arrive { owner }
+            Step::Arrive { owner, .. }
             | Step::Contribute { owner }
             | Step::TakeCombined { owner }
             | Step::AwaitRelease { owner } => assert_eq!(owner, 0),
@@ -52,8 +52,7 @@ fn signals(call: Call, n: u32, me: u32) -> Signals {
             | Step::Get { .. }
             | Step::PutDirect { .. }
             | Step::Reduce { .. }
-            | Step::ReduceDirect { .. }
-            | Step::ScanDirect { .. } => {}
+            | Step::Direct(_) => {}
         }
     }
     signals

@@ -13,7 +13,7 @@ use crate::memory::{Access, Area, Memory, ReceiveCopy};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
-use rushmem_collectives::{Buffer, Edge, Operand, Partner, Receivers, Span, Step};
+use rushmem_collectives::{Buffer, DirectWork, Edge, Operand, Partner, Receivers, Span, Step};
 use std::collections::HashMap;
 
 /// A team, its program, and what the executor provides.
@@ -261,14 +261,14 @@ impl<'a> Simulation<'a> {
                 };
                 self.members[me as usize].receive(signal.depth, &signal.clock);
             }
-            Step::Arrive { owner } => self.arrive(me, owner)?,
+            Step::Arrive { owner, work } => self.arrive(me, owner, work)?,
             Step::Contribute { owner } => {
                 let value = self.read(me, Buffer::Accumulator.at(0), 1)?[0];
                 let counter = &mut self.counters[owner as usize];
                 counter
                     .contributions
                     .push(Contribution { member: me, value });
-                self.arrive(me, owner)?;
+                self.arrive(me, owner, None)?;
             }
             Step::TakeCombined { owner } => {
                 let counter = &self.counters[owner as usize];
@@ -288,20 +288,7 @@ impl<'a> Simulation<'a> {
                 member.awaited += 1;
                 member.receive(counter.released_depth, &counter.released_clock);
             }
-            Step::ReduceDirect { first, count, to } => {
-                for part in 0..count {
-                    self.reduce_direct(me, first, part, to)?;
-                }
-            }
-            Step::ScanDirect {
-                first,
-                count,
-                exclusive,
-            } => {
-                for part in first..first + count {
-                    self.scan_direct(me, part, exclusive)?;
-                }
-            }
+            Step::Direct(work) => self.work_for_all(me, work)?,
             Step::Get {
                 peer,
                 from,
@@ -374,8 +361,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    fn arrive(&mut self, me: u32, owner: u32) -> Result<(), String> {
-        let member = &self.members[me as usize];
+    fn arrive(&mut self, me: u32, owner: u32, work: Option<DirectWork>) -> Result<(), String> {
+        let member = &mut self.members[me as usize];
         let counter = &mut self.counters[owner as usize];
         counter.arrived += 1;
         counter.depth = counter.depth.max(member.depth + 1);
@@ -396,12 +383,40 @@ impl<'a> Simulation<'a> {
             });
         }
 
+        if let Some(work) = work {
+            member.clock.join(&counter.clock);
+            self.work_for_all(me, work)?;
+        }
+
+        let counter = &mut self.counters[owner as usize];
+        counter.clock.join(&self.members[me as usize].clock);
         counter.releases += 1;
         counter.released_depth = counter.depth;
         counter.released_clock = counter.clock.clone();
         for member in &self.members {
             if member.blocked == Some(Step::AwaitRelease { owner }) {
                 self.schedule.add(Actor::Member(member.me));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does work on the arrays of all members, as member `me`.
+    fn work_for_all(&mut self, me: u32, work: DirectWork) -> Result<(), String> {
+        match work {
+            DirectWork::Reduce { first, count, to } => {
+                for part in 0..count {
+                    self.reduce_direct(me, first, part, to)?;
+                }
+            }
+            DirectWork::Scan {
+                first,
+                count,
+                exclusive,
+            } => {
+                for part in first..first + count {
+                    self.scan_direct(me, part, exclusive)?;
+                }
             }
         }
         Ok(())
@@ -424,12 +439,13 @@ impl<'a> Simulation<'a> {
             result = result.combine(value, n)?;
         }
 
-        let (members, first) = match to {
-            Receivers::All => (0..n, first),
-            Receivers::One { member, first } => (member..member + 1, first),
+        let (members, dest) = match to {
+            Receivers::All => (0..n, first + part),
+            Receivers::One { member, first } => (member..member + 1, first + part),
+            Receivers::Each => (part..part + 1, 0),
         };
         for peer in members {
-            self.store(me, peer, Buffer::Dest.at(first + part), vec![result])?;
+            self.store(me, peer, Buffer::Dest.at(dest), vec![result])?;
         }
         Ok(())
     }

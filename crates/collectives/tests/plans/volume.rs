@@ -3,7 +3,7 @@
 
 use crate::call::Call::{self, *};
 use crate::call::{Gathering, Reduction};
-use rushmem_collectives::{Buffer, Receivers, Step};
+use rushmem_collectives::{Buffer, DirectWork, Receivers, Step};
 
 /// Numbers of parts that members move.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ fn max_volume(n: u32, call: Call) -> Volume {
             match step {
                 Step::Put { count, .. } | Step::PutDirect { count, .. } => moved.put += count,
                 Step::Get { count, .. } => moved.got += count,
-                Step::ReduceDirect { count, to, .. } => {
+                Step::Direct(DirectWork::Reduce { count, to, .. }) => {
                     moved.got += (n - 1) * count;
                     moved.put += count * others(to, n, me);
                 }
@@ -39,6 +39,7 @@ fn others(to: Receivers, n: u32, me: u32) -> u32 {
     match to {
         Receivers::All => n - 1,
         Receivers::One { member, .. } => (member != me).into(),
+        Receivers::Each => unreachable!("the last to arrive at a counter moves all parts"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::coll::direct::{self, OwnOperand, ReducedTo};
 use crate::teams::team::Team;
 use rushmem_collectives::choice::{ChoiceFacts, Tabled};
 use rushmem_collectives::two_level::NodeLists;
-use rushmem_collectives::{Buffer, Operand, Partner, Receivers, Span, Step};
+use rushmem_collectives::{Buffer, DirectWork, Operand, Partner, Receivers, Span, Step};
 use rushmem_communication::access::endpoints::Endpoints;
 use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::{CopyBetweenPes, StridedElements, complete_copies};
@@ -290,7 +290,11 @@ impl<'a> Executor<'a> {
                     self.wait(peer);
                     awaited = Some(peer);
                 }
-                Step::Arrive { owner } => self.signals.arrive(owner, || {}),
+                Step::Arrive { owner, work } => self.signals.arrive(owner, || {
+                    if let Some(work) = work {
+                        arrays.work_for_all(&self.collective, self.links, work);
+                    }
+                }),
                 Step::Contribute { owner } => self.contribute(arrays, owner),
                 Step::TakeCombined { .. } => {
                     let combined = self.links.area.areas().combined(self.signals.slot());
@@ -300,37 +304,7 @@ impl<'a> Executor<'a> {
                 Step::AwaitRelease { owner } => {
                     self.signals.await_release(&self.collective, owner);
                 }
-                Step::ReduceDirect { first, count, to } => {
-                    let (to_first, only) = match to {
-                        Receivers::All => (first, None),
-                        Receivers::One { member, first } => (first, Some(members.world_pe(member))),
-                    };
-                    let (source, range) = arrays.share(first, to_first, count);
-                    let dest = ReducedTo { range, only };
-                    direct::reduce(
-                        endpoints,
-                        members,
-                        self.links.job.me,
-                        source,
-                        dest,
-                        arrays.operator(),
-                    );
-                }
-                Step::ScanDirect {
-                    first,
-                    count,
-                    exclusive,
-                } => {
-                    let (source, dest) = arrays.share(first, first, count);
-                    direct::scan(
-                        endpoints,
-                        members,
-                        source,
-                        dest,
-                        arrays.operator(),
-                        exclusive,
-                    );
-                }
+                Step::Direct(work) => arrays.work_for_all(&self.collective, self.links, work),
                 Step::Get {
                     peer,
                     from,
@@ -510,6 +484,42 @@ impl PlanArrays<'_> {
 
     fn operator(&self) -> &'static Combine {
         self.combine.expect("a reduction or scan has an operator")
+    }
+
+    /// Does work on the arrays of all members.
+    #[inline(never)]
+    fn work_for_all(&self, collective: &CollectiveCall<'_>, links: &Links, work: DirectWork) {
+        let members = collective.team.members();
+        let op = self.operator();
+
+        let reduce = |first, count, to_first, only: Option<u32>| {
+            let (source, range) = self.share(first, to_first, count);
+            let only = only.map(|member| members.world_pe(member));
+            let dest = ReducedTo { range, only };
+            direct::reduce(links.endpoints, members, links.job.me, source, dest, op);
+        };
+        match work {
+            DirectWork::Reduce { first, count, to } => match to {
+                Receivers::All => reduce(first, count, first, None),
+                Receivers::One {
+                    member,
+                    first: to_first,
+                } => reduce(first, count, to_first, Some(member)),
+                Receivers::Each => {
+                    for member in 0..count {
+                        reduce(first + member, 1, 0, Some(member));
+                    }
+                }
+            },
+            DirectWork::Scan {
+                first,
+                count,
+                exclusive,
+            } => {
+                let (source, dest) = self.share(first, first, count);
+                direct::scan(links.endpoints, members, source, dest, op, exclusive);
+            }
+        }
     }
 
     /// Copies parts of a buffer of this PE to a buffer of `pe`, and completes the copy.

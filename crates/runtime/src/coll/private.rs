@@ -233,15 +233,14 @@ impl Executor<'_> {
     /// All-reduce of private memory. If the table chooses an algorithm that accesses the arrays of
     /// peers, uses recursive doubling instead.
     fn all_reduce_private(&mut self, vectors: Vectors) {
+        let is_short = vectors.nbytes() <= SHORT;
         match self.choose(vectors.nbytes()) {
-            AllReduceAlgorithm::Central => {
+            AllReduceAlgorithm::Central if is_short && self.facts().pair_flags => {
                 self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
-                    central::all_reduce(n)
+                    central::all_reduce_private(n)
                 });
             }
-            AllReduceAlgorithm::TwoLevel if vectors.nbytes() <= SHORT => {
-                self.all_reduce_over_nodes(vectors);
-            }
+            AllReduceAlgorithm::TwoLevel if is_short => self.all_reduce_over_nodes(vectors),
             _ => self.all_reduce_by_doubling(vectors),
         }
     }

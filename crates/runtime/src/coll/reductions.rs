@@ -172,11 +172,7 @@ impl Executor<'_> {
                 self.run_vector(vectors, rabenseifner::all_reduce(n, me, parts));
             }
             AllReduceAlgorithm::Ring => self.run_vector(vectors, ring::all_reduce(n, me, parts)),
-            AllReduceAlgorithm::Central => {
-                self.run_pieces(vectors, ReceiveBuffers::Shared, |n, _| {
-                    central::all_reduce(n)
-                });
-            }
+            AllReduceAlgorithm::Central => self.run_vector(vectors, central::all_reduce(n, parts)),
             AllReduceAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
             AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(vectors),
         }
@@ -202,24 +198,30 @@ impl Executor<'_> {
 
     /// Combines the vectors of all members element by element. Member `root` gets the result.
     fn reduce_to(&mut self, vectors: Vectors, root: u32) {
-        let algorithm = self.choose(vectors.nbytes());
-        if algorithm == ReduceToAlgorithm::Direct {
-            let parts = vector_parts(vectors.nbytes());
-            let sync = self.choose(0);
-            let plan = direct::reduce_to(self.n(), self.me(), root, parts, sync);
-            self.run_vector(vectors, plan);
-        } else if self.me() == root {
-            self.reduce_in_receive_buffers(algorithm, vectors, root);
-        } else {
-            // Partial results must not come to `dest` of other members.
-            vectors.source.with_copy(|partial| {
-                let partial = Vectors {
-                    source: partial,
-                    dest: partial,
-                    ..vectors
-                };
-                self.reduce_in_receive_buffers(algorithm, partial, root);
-            });
+        let n = self.n();
+        let me = self.me();
+        let parts = vector_parts(vectors.nbytes());
+
+        match self.choose(vectors.nbytes()) {
+            ReduceToAlgorithm::Direct => {
+                let plan = direct::reduce_to(n, me, root, parts, self.choose(0));
+                self.run_vector(vectors, plan);
+            }
+            ReduceToAlgorithm::Central => {
+                self.run_vector(vectors, central::reduce_to(n, root, parts));
+            }
+            algorithm if me == root => self.reduce_in_receive_buffers(algorithm, vectors, root),
+            algorithm => {
+                // Partial results must not come to `dest` of other members.
+                vectors.source.with_copy(|partial| {
+                    let partial = Vectors {
+                        source: partial,
+                        dest: partial,
+                        ..vectors
+                    };
+                    self.reduce_in_receive_buffers(algorithm, partial, root);
+                });
+            }
         }
     }
 
@@ -251,27 +253,27 @@ impl Executor<'_> {
         let nbytes = dest.nbytes();
         let n = self.n();
         let me = self.me();
+        let blocks = PlanArrays {
+            combine: Some(op),
+            ..PlanArrays::of(source, dest, Parts::Equal(nbytes))
+        };
 
         match self.choose(source.nbytes()) {
             ReduceScatterAlgorithm::Lines => {
-                SymmetricRange::with_scratch(source.nbytes(), |blocks| {
+                SymmetricRange::with_scratch(source.nbytes(), |received| {
                     let plan = pairwise::all_to_all_in_lines(n, me);
-                    self.exchange_in_lines(source, blocks, nbytes, plan);
+                    self.exchange_in_lines(source, received, nbytes, plan);
 
-                    let block = |member| blocks.part(member as usize * nbytes, nbytes);
+                    let block = |member| received.part(member as usize * nbytes, nbytes);
                     combine(n, nbytes, op, None, block, |_, result| {
                         result.copy_here(dest)
                     });
                 });
             }
             ReduceScatterAlgorithm::Direct => {
-                let arrays = PlanArrays {
-                    combine: Some(op),
-                    ..PlanArrays::of(source, dest, Parts::Equal(nbytes))
-                };
-                let plan = direct::reduce_scatter(n, me, self.choose(0));
-                self.execute(&arrays, plan);
+                self.execute(&blocks, direct::reduce_scatter(n, me, self.choose(0)));
             }
+            ReduceScatterAlgorithm::Central => self.execute(&blocks, central::reduce_scatter(n)),
             ReduceScatterAlgorithm::RecursiveDoubling => source.with_copy(|all| {
                 self.all_reduce_by_doubling(Vectors {
                     source: all,
@@ -287,12 +289,16 @@ impl Executor<'_> {
     /// or of those before it if the scan is `exclusive`. After an exclusive scan, the content of
     /// `dest` of the first member is unspecified.
     pub(crate) fn scan(&mut self, vectors: Vectors, exclusive: bool) {
+        let n = self.n();
+        let parts = vector_parts(vectors.nbytes());
+
         match self.choose(vectors.nbytes()) {
             ScanAlgorithm::Direct => {
-                let parts = vector_parts(vectors.nbytes());
-                let sync = self.choose(0);
-                let plan = direct::scan(self.n(), self.me(), parts, sync, exclusive);
+                let plan = direct::scan(n, self.me(), parts, self.choose(0), exclusive);
                 self.run_vector(vectors, plan);
+            }
+            ScanAlgorithm::Central => {
+                self.run_vector(vectors, central::scan(n, parts, exclusive));
             }
             ScanAlgorithm::RecursiveDoubling => self.scan_by_doubling(vectors, exclusive),
         }

@@ -49,7 +49,10 @@ fn forced_algorithms_are_right() {
 
     force(
         program!("scan.c"),
-        &[("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "direct"])],
+        &[(
+            "SHMEM_SCAN_ALGORITHM",
+            &["recursive_doubling", "direct", "central"],
+        )],
     );
 }
 

@@ -101,8 +101,8 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, || facts);
     assert_eq!(choose(256, FACTS), Direct);
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
-    assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
-    assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
+    assert_eq!(choose(4 << 10, SHARED), Central);
+    assert_eq!(choose((4 << 10) + 1, SHARED), Direct);
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
 
@@ -192,7 +192,7 @@ fn gathers_of_more_members_than_cpus_exchange_in_pairs() {
 fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     let mut table = Table::default();
     table.force(Some(SyncAlgorithm::Central));
-    table.force(Some(AllReduceAlgorithm::Central));
+    table.force(Some(AllReduceAlgorithm::RecursiveDoubling));
     table
         .read("reduce any any any any any direct\nsync any any any any any binomial")
         .unwrap();
@@ -204,8 +204,8 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     assert_eq!(sync(APART), SyncAlgorithm::Gather);
 
     let reduce = |nbytes| table.choose::<AllReduceAlgorithm>(nbytes, || FACTS);
-    assert_eq!(reduce(8), AllReduceAlgorithm::Central);
-    assert_eq!(reduce(17), AllReduceAlgorithm::Direct);
+    assert_eq!(reduce(8), AllReduceAlgorithm::RecursiveDoubling);
+    assert_eq!(reduce(1 << 30), AllReduceAlgorithm::Direct);
 
     let listed = table
         .listed(&FACTS)

@@ -16,12 +16,13 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //
 // - broadcast: with four PEs over TCP and a barrier, `scatter_all_gather` takes 2.8 times as long
 //   as `binomial` for 512 bytes, 0.9 for 256 KiB and 0.6 for 2 MiB, so the setting offers it.
-// - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores, and at any
-//   size if PEs share CPUs.
-// - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: four PEs on two cores take 1.5 to
-//   2.2 of a put and a barrier by `direct` for 16 bytes to 1 KiB, and 0.8 to 1.3 by `central` for 16
-//   to 64 bytes. The work of one member for all grows with the vectors, so `direct` has the long
-//   ones.
+// - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores.
+// - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: with three, four and eight PEs on
+//   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
+//   long for 16 to 32 KiB. One member does the work of all, so with more members, which may have
+//   more cores, it has short vectors alone.
+// - scan on one node, with two PEs on two cores: `recursive_doubling` takes 0.7 to 1 of `direct` for
+//   up to 1.5 KiB, 3 to 4 for 4 KiB, and 3 to 10 from 8 KiB on.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,
 //   0.57 to 0.76 for 64 KiB, and over TCP 0.87 to 1.2 for 128 KiB, with two to eight members. With
 //   more members the bytes of each round weigh more.

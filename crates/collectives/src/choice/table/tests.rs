@@ -96,15 +96,34 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
 }
 
 #[test]
+fn long_vectors_are_scanned_directly_where_memory_is_shared() {
+    use ScanAlgorithm::{Central, Direct, RecursiveDoubling};
+    let choose = |nbytes, facts| built_in().choose::<ScanAlgorithm>(nbytes, || facts);
+    assert_eq!(choose((2 << 10) - 1, FACTS), RecursiveDoubling);
+    assert_eq!(choose(2 << 10, FACTS), Direct);
+    assert_eq!(choose(16 << 10, SHARED), Central);
+    assert_eq!(choose((16 << 10) + 1, SHARED), Direct);
+    assert_eq!(choose(1 << 20, APART), RecursiveDoubling);
+}
+
+#[test]
 fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     use AllReduceAlgorithm::{Central, Direct, Rabenseifner, RecursiveDoubling, TwoLevel};
     let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, || facts);
     assert_eq!(choose(256, FACTS), Direct);
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
-    assert_eq!(choose(4 << 10, SHARED), Central);
-    assert_eq!(choose((4 << 10) + 1, SHARED), Direct);
+    assert_eq!(choose(16 << 10, SHARED), Central);
+    assert_eq!(choose((16 << 10) + 1, SHARED), Direct);
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
+
+    let many = ChoiceFacts {
+        members: 17,
+        per_node: 17,
+        ..SHARED
+    };
+    assert_eq!(choose(1 << 10, many), Central);
+    assert_eq!(choose((1 << 10) + 1, many), Direct);
 
     let nine = ChoiceFacts {
         members: 9,

@@ -109,10 +109,11 @@ impl Copy {
         let mut git = workspace.git();
         git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
         let listed = process::capture(&mut git)?;
-        // A file that is deleted but still in the index is listed, too.
+        // A deleted file that is still in the index is listed, too, and so is the directory of a
+        // nested repository.
         let files = listed
             .lines()
-            .filter(|file| workspace.root.join(file).exists())
+            .filter(|file| workspace.root.join(file).is_file())
             .map(Path::new)
             .collect();
         copy(&workspace.root, &root, &files)?;
@@ -202,8 +203,9 @@ fn copy(from: &Path, to: &Path, files: &HashSet<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Removes the files below `dir` of a copy that are not among `files`: cargo would still compile
-/// tests that the repository no longer has.
+/// Removes the files below `dir` of a copy that are not among `files`, and the directories that
+/// become empty: cargo would still compile tests that the repository no longer has, and take such a
+/// directory for a package.
 fn remove_others(root: &Path, dir: &Path, files: &HashSet<&Path>) -> Result<()> {
     for entry in fs::read_dir(dir).with_context(|| format!("could not read {}", dir.display()))? {
         let entry = entry?;
@@ -212,6 +214,8 @@ fn remove_others(root: &Path, dir: &Path, files: &HashSet<&Path>) -> Result<()> 
         if entry.file_type()?.is_dir() {
             if file != Path::new("target") {
                 remove_others(root, &path, files)?;
+                remove_if_empty(&path)
+                    .with_context(|| format!("could not remove {}", path.display()))?;
             }
         } else if !files.contains(file) {
             fs::remove_file(&path)
@@ -219,6 +223,13 @@ fn remove_others(root: &Path, dir: &Path, files: &HashSet<&Path>) -> Result<()> 
         }
     }
     Ok(())
+}
+
+fn remove_if_empty(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Copies a file with its permissions. Does not write a copy that has the same bytes, so that cargo
@@ -260,7 +271,7 @@ mod tests {
         copy(&from, &to, &HashSet::from([kept])).expect("a copy");
         let mode = fs::metadata(to.join(kept)).expect("a copy").permissions();
         assert_eq!(mode.mode() & 0o777, 0o755);
-        assert!(!to.join(deleted).exists());
+        assert!(!to.join("tests").exists());
         assert!(to.join("target/built").exists());
     }
 

@@ -228,7 +228,7 @@ pub(crate) fn end_without_manager(me: u32, what: &str) -> ! {
 /// user.
 #[derive(Debug)]
 pub(crate) struct Notice {
-    /// Dropped when the wait is over; `None` if no thread prints.
+    /// Dropped when the wait is over; `None` if this PE is not to print.
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -111,7 +111,7 @@ settings! {
         |value| Checks::parse(value?), "0, 1 or races";
     /// The file to which found races are appended; `None` for no file.
     races_json: Option<String> = "SHMEM_RACES_JSON", &[], None;
-        "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON (share/doc/rushmem/races.md)";
+        "a file to which each race that SHMEM_CHECK=races finds is appended as a line of JSON";
         |value| Some(value.map(str::to_owned)), "the name of a file";
     /// The file that lists races that are not reported; `None` if all are reported.
     races_suppressions: Option<String> = "SHMEM_RACES_SUPPRESSIONS", &[], None;
@@ -661,8 +661,8 @@ fn leading_number(text: &str) -> Option<(f64, &str)> {
 }
 
 /// Returns the hexadecimal number with which a text starts, such as `1.8p20`, and the text behind
-/// it; `None` if it starts with no digit, or has more than 64 bits of them. The prefix `0x` is
-/// already removed.
+/// it; `None` if there is no digit before or behind the point, or more than 64 bits of digits. The
+/// prefix `0x` is already removed.
 fn hexadecimal_number(text: &str) -> Option<(f64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
     let (whole, mut rest) = text.split_at(digits(text));

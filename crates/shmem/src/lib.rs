@@ -106,10 +106,13 @@
 //!
 //! # Versions
 //!
-//! The crate follows Semantic Versioning. Traits are sealed, and `bytemuck` 1 is the only other
-//! crate in its interface. It needs the Rust version that `Cargo.toml` names, which is at least six
-//! months old; a newer one is asked for in a minor version only. The `oshrun` that starts a program
-//! has the same version as the crate.
+//! The crate follows Semantic Versioning: what a program of version 1.0 uses stays until 2.0, and
+//! version 0.1 may change with any minor version. Traits are sealed, and options are builders, so
+//! that a later standard only adds. `bytemuck` 1 is the only other crate in the interface.
+//!
+//! The crate needs the Rust version that `Cargo.toml` names, which is at least six months old; a
+//! newer one is asked for in a minor version only. The `oshrun` that starts a program has the same
+//! version as the crate.
 //!
 //! This crate only forwards calls; the runtime carries them out.
 #![deny(missing_debug_implementations)]

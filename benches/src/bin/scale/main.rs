@@ -22,8 +22,11 @@ use shmem_perf::report::by_team_picture;
 /// Run the collectives' plans and count small operations under a model of a large machine.
 ///
 /// Without --doc, print tables. Messages and KiB are those that the busiest member sends. The
-/// factor after each time is its ratio to the lower bound. Where the plans have a step for each
-/// member, times of more than 4,096 PEs are those of a formula.
+/// factor after each time is its ratio to the lower bound, which docs/scale/collectives.md defines.
+///
+/// The machine `flat` has one PE on each node, and one latency between all nodes; `64 PEs per node`
+/// has the same fabric; `dragonfly` is the machine of that page. Where the plans have a step for
+/// each member, teams of more than 4,096 PEs have a time on `flat` alone, by a formula.
 #[derive(Parser)]
 struct ScaleFlags {
     /// Write collectives.md and a chart of each collective as SVG into DIR

@@ -142,8 +142,8 @@ impl CopyBetweenPes for SymmetricRange {
 
         observers::report_copy_to(pe.index(), elements.nelems * elements.elem_bytes);
         match dest.on(pe) {
-            // SAFETY: both ranges are mapped here, and the assertion shows that they hold every
-            // element.
+            // SAFETY: both ranges are mapped here, the source possibly as a constant of the
+            // program, and the assertion shows that they hold every element.
             Some(to) => unsafe { elements.copy_mapped(to, self.start()) },
             // SAFETY: the assertion shows that this range holds every element.
             None => unsafe { elements.put(endpoints, pe, dest.remote(pe), self.start()) },
@@ -161,7 +161,7 @@ impl StridedElements {
     /// Copies the elements from `from` to `to`.
     ///
     /// # Safety
-    /// Every element is valid for reads and writes at `from`, and for writes at `to`.
+    /// Every element is valid at `from` as [`mem::AtomicLoads`] says, and for writes at `to`.
     unsafe fn copy_mapped(self, to: *mut u8, from: *const u8) {
         // The strided copy of the transport takes elements of an integer's size, of which it copies
         // two at a time.

@@ -18,8 +18,8 @@ use rushmem_race::process::freed::UsedMemory;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A parameter that only fills a place: the stubs of `with_return_address`, at the end of this file
-/// and of `tsan`, pass the return address as the sixth argument.
+/// A parameter that only fills a place: the stubs of `with_return_address` pass the return address
+/// as the sixth argument.
 type Unused = usize;
 
 fn access(addr: *const c_void, nbytes: usize, kind: ShadowKind, return_address: usize) {

@@ -41,8 +41,10 @@ pub trait Loads {
 }
 
 /// By atomic or opaque loads: the source is symmetric memory, which threads of this process may
-/// write meanwhile. It is valid for writes, too, as the pointer of an atomic must be. If source and
-/// destination are aligned differently, the words of the source are not torn.
+/// write meanwhile, or a constant of the program. Symmetric memory is valid for writes, too, as the
+/// pointer of an atomic must be; of a constant, relaxed loads of a word are allowed
+/// (`std::sync::atomic`, "Atomic accesses to read-only memory"). If source and destination are
+/// aligned differently, the words of the source are not torn.
 pub enum AtomicLoads {}
 
 /// By opaque loads: the source may be a `&[T]`, in which there can be no atomic, or symmetric

@@ -1,5 +1,5 @@
-//! The central counter: a sync, reductions and scans for PEs that share CPUs. The scheduler has to
-//! run each member only once.
+//! The central counter: a sync, reductions, scans and exchanges for PEs that share CPUs. The
+//! scheduler has to run each member only once.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991.
@@ -8,7 +8,8 @@
 //! scheduler over all members ends a collective and begins the next. The counter is in memory that
 //! all members share.
 
-use crate::{DirectWork, Receivers, Step};
+use crate::index::ahead;
+use crate::{Buffer, DirectWork, Receivers, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts: the last member to arrive
 /// combines the sources of all, in the order of the indices, and stores the result in all
@@ -87,6 +88,42 @@ pub fn all_reduce_private(n: u32) -> impl Iterator<Item = Step> + Clone {
         Step::TakeCombined { owner: 0 },
     ];
     (n > 1).then_some(steps).into_iter().flatten()
+}
+
+/// Returns the plan of an all-gather: each member copies part 0 of its `Source` to its part of
+/// `Dest` of all. No member leaves it before all have entered it.
+pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    exchange(n, me, |_| 0)
+}
+
+/// Returns the plan of an all-to-all: each member copies part `k` of its `Source` to its part of
+/// `Dest` of member `k`. No member leaves it before all have entered it.
+pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    exchange(n, me, |peer| peer)
+}
+
+/// Returns the plan in which each member copies a part of its `Source` to its part of `Dest` of
+/// each member, and then arrives at the counter: the part that `part` returns for the receiver.
+fn exchange(
+    n: u32,
+    me: u32,
+    part: impl Fn(u32) -> u32 + Copy,
+) -> impl Iterator<Item = Step> + Clone {
+    let own = Step::Copy {
+        from: Buffer::Source.at(part(me)),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
+    let puts = (1..n).map(move |distance| {
+        let peer = ahead(n, me, distance);
+        Step::PutDirect {
+            peer,
+            from: Buffer::Source.at(part(peer)),
+            to: Buffer::Dest.at(me),
+            count: 1,
+        }
+    });
+    std::iter::once(own).chain(puts).chain(sync(n))
 }
 
 /// Returns the plan of a sync over the counter of member 0: no member leaves it before all have

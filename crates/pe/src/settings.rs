@@ -253,12 +253,12 @@ settings! {
         |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
     /// The algorithm of a collect; `None` leaves the choice to the table of algorithms.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
-        "the algorithm of collect and fcollect, the same on all PEs: auto, lines, bruck, recursive_doubling, ring or neighbor_exchange";
-        |value| forced(value?), "auto, lines, bruck, recursive_doubling, ring or neighbor_exchange";
+        "the algorithm of collect and fcollect, the same on all PEs: auto, lines, bruck, recursive_doubling, ring, neighbor_exchange or central";
+        |value| forced(value?), "auto, lines, bruck, recursive_doubling, ring, neighbor_exchange or central";
     /// The algorithm of an alltoall; `None` leaves the choice to the table of algorithms.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
-        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, lines, pairwise or bruck";
-        |value| forced(value?), "auto, lines, pairwise or bruck";
+        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, lines, pairwise, bruck or central";
+        |value| forced(value?), "auto, lines, pairwise, bruck or central";
     /// The algorithm of a scan; `None` leaves the choice to the table of algorithms.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling, direct or central";

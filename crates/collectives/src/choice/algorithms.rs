@@ -169,6 +169,8 @@ algorithms! {
     "ring" => Ring,
     /// [`neighbor_exchange::all_gather`], for an even number of members.
     "neighbor_exchange" => NeighborExchange if |_, facts| facts.members.is_multiple_of(2),
+    /// [`central::all_gather`], if all members share memory.
+    "central" => Central if |_, facts| facts.one_node(),
 }
 
 algorithms! {
@@ -184,6 +186,8 @@ algorithms! {
         let fits = nbytes.saturating_mul(parts) <= receive_buffer::MIN_BYTES;
         facts.has_receive_buffers() && facts.members > 1 && fits
     },
+    /// [`central::all_to_all`], if all members share memory.
+    "central" => Central if |_, facts| facts.one_node(),
 }
 
 algorithms! {
@@ -261,6 +265,7 @@ impl AllGatherAlgorithm {
             Self::NeighborExchange => {
                 AllGatherPlan::NeighborExchange(neighbor_exchange::all_gather(n, me))
             }
+            Self::Central => AllGatherPlan::Central(central::all_gather(n, me)),
         }
     }
 }
@@ -297,5 +302,5 @@ macro_rules! plans {
 plans! {
     SyncPlan: Dissemination Gather Central;
     BroadcastPlan: Binomial ScatterAllGather;
-    AllGatherPlan: Lines Bruck RecursiveDoubling Ring NeighborExchange;
+    AllGatherPlan: Lines Bruck RecursiveDoubling Ring NeighborExchange Central;
 }

@@ -87,6 +87,7 @@ pub enum Call {
     Gather(Gathering),
     AllToAll,
     AllToAllInLines,
+    CentralAllToAll,
     /// An all-to-all with receive buffers that all teams use.
     BruckAllToAll,
     /// An all-to-all with receive buffers that no other team uses.
@@ -121,6 +122,7 @@ pub enum Gathering {
     RecursiveDoubling,
     NeighborExchange,
     Lines,
+    Central,
 }
 
 /// The expected content of a part of a destination at the end.
@@ -165,7 +167,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 61] = [
+    pub const ALL: [Call; 63] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -261,8 +263,10 @@ impl Call {
         Call::Gather(Gathering::RecursiveDoubling),
         Call::Gather(Gathering::NeighborExchange),
         Call::Gather(Gathering::Lines),
+        Call::Gather(Gathering::Central),
         Call::AllToAll,
         Call::AllToAllInLines,
+        Call::CentralAllToAll,
         Call::BruckAllToAll,
         Call::OwnBruckAllToAll,
     ];
@@ -329,6 +333,7 @@ impl Call {
                 Gathering::RecursiveDoubling => Box::new(recursive_doubling::all_gather(n, me)),
                 Gathering::NeighborExchange => Box::new(neighbor_exchange::all_gather(n, me)),
                 Gathering::Lines => Box::new(pairwise::all_gather_in_lines(n, me)),
+                Gathering::Central => Box::new(central::all_gather(n, me)),
             },
             Call::BruckAllToAll => {
                 Box::new(bruck::all_to_all_entry(n, me).chain(bruck::all_to_all(n, me)))
@@ -339,6 +344,7 @@ impl Call {
             } => Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive)),
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::AllToAllInLines => Box::new(pairwise::all_to_all_in_lines(n, me)),
+            Call::CentralAllToAll => Box::new(central::all_to_all(n, me)),
             Call::CentralPrivate => Box::new(central::all_reduce_private(n)),
             Call::AllReduce | Call::NextPiece => Box::new(recursive_doubling::all_reduce(n, me)),
             Call::LongAllReduce => Box::new(
@@ -382,6 +388,7 @@ impl Call {
             Call::Scatter { .. } | Call::DirectScatter { .. } => n,
             Call::AllToAll
             | Call::AllToAllInLines
+            | Call::CentralAllToAll
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll
             | Call::DirectReduceScatter
@@ -441,6 +448,7 @@ impl Call {
             },
             Call::AllToAll
             | Call::AllToAllInLines
+            | Call::CentralAllToAll
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll => Expected::Source {
                 call,
@@ -547,6 +555,7 @@ impl Call {
             } => true,
             Call::AllToAll
             | Call::AllToAllInLines
+            | Call::CentralAllToAll
             | Call::BruckAllToAll
             | Call::OwnBruckAllToAll => true,
             Call::Gather(by) => by != Gathering::RecursiveDoubling,

@@ -19,7 +19,7 @@ use core::ffi::c_int;
 use rushmem_collectives::choice::{
     AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm, ChoiceFacts, Table,
 };
-use rushmem_collectives::pairwise;
+use rushmem_collectives::{central, pairwise};
 use rushmem_communication::access::contexts::DefaultContext;
 use rushmem_communication::access::order;
 use rushmem_communication::observers::results::ResultWriters;
@@ -419,6 +419,9 @@ pub unsafe fn alltoall(
             executor.exchange(arrays, in_place, pairwise::all_to_all(n, me));
         }
         AllToAllAlgorithm::Bruck => executor.all_to_all_in_rounds(source, dest, nbytes),
+        AllToAllAlgorithm::Central => {
+            executor.exchange(arrays, in_place, central::all_to_all(n, me));
+        }
     }
     0
 }

@@ -34,6 +34,7 @@ fn forced_algorithms_are_right() {
         "recursive_doubling",
         "ring",
         "neighbor_exchange",
+        "central",
     ];
     force(
         program!("collectives_team.c"),
@@ -43,7 +44,10 @@ fn forced_algorithms_are_right() {
                 "SHMEM_BROADCAST_ALGORITHM",
                 &["binomial", "scatter_all_gather"],
             ),
-            ("SHMEM_ALLTOALL_ALGORITHM", &["lines", "pairwise", "bruck"]),
+            (
+                "SHMEM_ALLTOALL_ALGORITHM",
+                &["lines", "pairwise", "bruck", "central"],
+            ),
         ],
     );
 

@@ -96,6 +96,18 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
 }
 
 #[test]
+fn pes_that_share_cpus_exchange_by_a_counter() {
+    let collect = |nbytes, facts| built_in().choose::<AllGatherAlgorithm>(nbytes, || facts);
+    assert_eq!(collect(8 << 10, SHARED), AllGatherAlgorithm::Central);
+    assert_eq!(collect((8 << 10) + 1, SHARED), AllGatherAlgorithm::Bruck);
+    assert_eq!(collect(8, FACTS), AllGatherAlgorithm::Bruck);
+
+    let alltoall = |facts| built_in().choose::<AllToAllAlgorithm>(1 << 20, || facts);
+    assert_eq!(alltoall(SHARED), AllToAllAlgorithm::Central);
+    assert_eq!(alltoall(FACTS), AllToAllAlgorithm::Pairwise);
+}
+
+#[test]
 fn long_vectors_are_scanned_directly_where_memory_is_shared() {
     use ScanAlgorithm::{Central, Direct, RecursiveDoubling};
     let choose = |nbytes, facts| built_in().choose::<ScanAlgorithm>(nbytes, || facts);

@@ -47,11 +47,11 @@ pub enum ResultWriters {
     /// The member itself, together with others: a reduction and an inclusive scan. There is no
     /// result before the member has called.
     WithMember,
-    /// The root of a broadcast. On an active set, `dest` of the root is not written.
+    /// The root of a broadcast or scatter.
     Root {
         /// The index of the root in the team.
         root: u32,
-        /// True on a team.
+        /// False for a broadcast on an active set, which does not write `dest` of the root.
         writes_own: bool,
     },
     /// Each member writes its block.
@@ -127,7 +127,7 @@ impl CollectiveResult {
     /// collective that writes bytes which this PE writes now.
     pub fn check(&self) {
         let mut results = lock(&RESULTS);
-        if self.is_on_active_set() {
+        if self.is_broadcast_on_active_set() {
             self.forget_earlier_of_set(&mut results);
         }
 
@@ -172,7 +172,9 @@ impl CollectiveResult {
         });
     }
 
-    fn is_on_active_set(&self) -> bool {
+    /// Returns true for a broadcast on an active set, the only collective whose root does not write
+    /// its own `dest`.
+    fn is_broadcast_on_active_set(&self) -> bool {
         matches!(
             self.writers,
             ResultWriters::Root {

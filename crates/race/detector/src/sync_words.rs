@@ -5,7 +5,7 @@
 use crate::areas::{Counter, SYNC_ENTRIES, SYNC_STRIPE, ShadowPlace, ShadowSegment, SharedAreas};
 use crate::clock::{Actor, SharedClock, Stamp, VectorClock};
 use crate::shared::{Held, lock};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Identifies a word, a lock or a fence. 0 is none.
 pub type Key = u64;
@@ -57,9 +57,26 @@ struct LockedClock {
     _held: Held<'static>,
 }
 
-/// Locks the clock of a key. If the key has no clock, adds an empty one if `make`, and otherwise
-/// returns `None`. Also returns `None` if the stripe is full.
-fn find(areas: &SharedAreas, key: Key, make: bool) -> Option<LockedClock> {
+/// Locks the clock of a key. Returns `None` if the key has no clock.
+fn find(areas: &SharedAreas, key: Key) -> Option<LockedClock> {
+    let (owner, clock) = lock_entry(areas, key)?;
+    (owner.load(Relaxed) == key).then_some(clock)
+}
+
+/// Locks the clock of a key, a new and empty one if the key has none. Returns `None` if there is no
+/// room for it, which the report mentions.
+fn find_or_add(areas: &SharedAreas, key: Key) -> Option<LockedClock> {
+    let Some((owner, clock)) = lock_entry(areas, key) else {
+        areas.counter(Counter::Full).store(1, Relaxed);
+        return None;
+    };
+    owner.store(key, Relaxed);
+    Some(clock)
+}
+
+/// Locks the stripe of a key. Returns the key's entry or, if it has none, the free one that it
+/// would take: the word of its key, and its clock. Returns `None` if other keys fill the stripe.
+fn lock_entry(areas: &SharedAreas, key: Key) -> Option<(&'static AtomicU64, LockedClock)> {
     // The upper bits of the product depend on all of the key.
     let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let stripe = hash as usize % (SYNC_ENTRIES / SYNC_STRIPE);
@@ -70,31 +87,23 @@ fn find(areas: &SharedAreas, key: Key, make: bool) -> Option<LockedClock> {
         .as_chunks::<2>()
         .0
         .split_at((hash >> 16) as usize % SYNC_STRIPE);
-    for [known, clock] in from_first.iter().chain(before) {
-        let mut other = known.load(Relaxed);
+    for [owner, clock] in from_first.iter().chain(before) {
+        let found = owner.load(Relaxed);
         // Entries are never removed, so the search ends at the first free one.
-        if other == 0 {
-            if !make {
-                return None;
-            }
-            known.store(key, Relaxed);
-            other = key;
-        }
-        if other == key {
-            return Some(LockedClock {
+        if found == key || found == 0 {
+            let clock = LockedClock {
                 clock: SharedClock(clock),
                 _held: held,
-            });
+            };
+            return Some((owner, clock));
         }
     }
-
-    areas.counter(Counter::Full).store(1, Relaxed);
     None
 }
 
 /// Releases `clock` to all actors that acquire the key from now on.
 pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
-    let Some(known) = find(areas, key, true) else {
+    let Some(known) = find_or_add(areas, key) else {
         return;
     };
     if !known.clock.join(areas.arena, clock) {
@@ -104,7 +113,7 @@ pub fn release(areas: &SharedAreas, key: Key, clock: &VectorClock) {
 
 /// Merges the clocks of the actors that have released the key into `clock`.
 pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
-    if let Some(known) = find(areas, key, false) {
+    if let Some(known) = find(areas, key) {
         known.clock.join_into(areas.arena, clock);
     }
 }
@@ -112,7 +121,7 @@ pub fn acquire(areas: &SharedAreas, key: Key, clock: &mut VectorClock) {
 /// Records the clock of a thread at its `nth` fence or quiet, for PEs that see a word which the
 /// thread stores later.
 pub fn add_fence(areas: &SharedAreas, thread: Actor, nth: u32, clock: &VectorClock) {
-    let Some(known) = find(areas, of_fence(thread, nth), true) else {
+    let Some(known) = find_or_add(areas, of_fence(thread, nth)) else {
         return;
     };
     // The clock of the fence that had this key before.
@@ -129,7 +138,7 @@ pub fn acquire_fence(areas: &SharedAreas, store: Stamp, clock: &mut VectorClock)
     let mut fences = Vec::new();
     for nth in 0..FENCES {
         // The keys are used in their order, so the thread has no more fences.
-        let Some(known) = find(areas, of_fence(thread, nth), false) else {
+        let Some(known) = find(areas, of_fence(thread, nth)) else {
             break;
         };
         let mut fence = VectorClock::default();
@@ -151,5 +160,51 @@ pub fn acquire_fence(areas: &SharedAreas, store: Stamp, clock: &mut VectorClock)
     let oldest = fences.iter().min_by_key(|fence| fence.of(thread));
     if may_be_forgotten && let Some(oldest) = oldest {
         clock.join(oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::areas::SegmentSizes;
+    use crate::shared::{attach, create};
+    use std::os::fd::AsRawFd;
+
+    fn empty_areas() -> SharedAreas {
+        let segments = SegmentSizes {
+            heap_bytes: 0,
+            static_bytes: 0,
+        };
+        let n = SharedAreas::n_words(0, segments);
+        let file = create(n).expect("memory");
+        let words = attach(n, std::process::id(), file.as_raw_fd()).expect("a mapping");
+        SharedAreas::new(words, segments)
+    }
+
+    #[test]
+    fn only_a_clock_without_room_counts_as_lost() {
+        const KEY: Key = 7;
+        const OTHER: Key = 8;
+        let areas = empty_areas();
+        let is_full = || areas.counter(Counter::Full).load(Relaxed) != 0;
+
+        assert!(find(&areas, KEY).is_none());
+        assert!(find_or_add(&areas, KEY).is_some());
+        assert!(find(&areas, KEY).is_some());
+
+        // Other keys fill the stripe.
+        let entries = areas.sync.as_chunks::<2>().0;
+        let added = entries
+            .iter()
+            .position(|[owner, _]| owner.load(Relaxed) == KEY);
+        let first = added.expect("it was added") / SYNC_STRIPE * SYNC_STRIPE;
+        for [owner, _] in &entries[first..][..SYNC_STRIPE] {
+            owner.store(OTHER, Relaxed);
+        }
+
+        assert!(find(&areas, KEY).is_none());
+        assert!(!is_full(), "nothing was lost");
+        assert!(find_or_add(&areas, KEY).is_none());
+        assert!(is_full());
     }
 }

@@ -81,7 +81,7 @@ impl Processes {
         let _ = rustix::process::set_child_subreaper(Some(own));
 
         // Usually there are no children yet, and then /proc is not searched.
-        let foreign = if has_children() {
+        let foreign = if has_children_after_reaping() {
             descendants::children(own)
         } else {
             HashSet::new()
@@ -284,7 +284,7 @@ impl Processes {
         };
 
         // A subreaper without children has no descendants.
-        while descendants::are_shown() && has_children() {
+        while descendants::are_shown() && has_children_after_reaping() {
             // After most jobs, the guard is the only child.
             if let Some(guard) = &self.guard
                 && descendants::is_only_child(guard.pid())
@@ -379,7 +379,7 @@ fn takes_by(status: &str, signal: Signal) -> bool {
 }
 
 /// Reaps all processes that have ended. Returns true if a child is left.
-fn has_children() -> bool {
+fn has_children_after_reaping() -> bool {
     loop {
         match leftovers::wait() {
             Ok(Some(_)) | Err(Errno::INTR) => {}

@@ -151,15 +151,15 @@ impl<'a> Job<'a> {
             description.described.extend(group.pes);
         }
 
-        if !rest.is_empty() {
-            let rest: Vec<u32> = rest.into_iter().flat_map(|group| group.pes).collect();
-            let verb = if rest.len() == 1 {
-                "is in another state"
+        let others: Vec<u32> = rest.into_iter().flat_map(|group| group.pes).collect();
+        if !others.is_empty() {
+            let predicate = if others.len() == 1 {
+                "is in another situation"
             } else {
                 "are in other situations"
             };
-            let names = ranges::pes(&ranges::sorted(&rest));
-            description.sentences.push(format!("{names} {verb}."));
+            let names = ranges::pes(&ranges::sorted(&others));
+            description.sentences.push(format!("{names} {predicate}."));
         }
         description
     }

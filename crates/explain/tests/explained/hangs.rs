@@ -314,6 +314,16 @@ fn a_pe_computes_while_the_others_wait() {
 }
 
 #[test]
+fn a_single_pe_after_three_described_ones_is_in_another_situation() {
+    let job = (1..5).fold(TestJob::new(5), |job, pe| job.wait_until(pe, pe.into()));
+    let conclusion = job.explained(5).conclusion;
+    assert!(
+        conclusion.contains("which is 3. PE 4 is in another situation. PE 0 can"),
+        "{conclusion}"
+    );
+}
+
+#[test]
 fn a_pe_repeats_a_call_while_the_others_wait() {
     let polls = |call: &'static str, of| {
         move |n| {

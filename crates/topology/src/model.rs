@@ -41,7 +41,7 @@ pub struct Nic {
     /// The name that the kernel or its library uses, for most NICs also libfabric's domain:
     /// `mlx5_0`, `hfi1_0`, `cxi0`, `eth0`.
     pub name: String,
-    /// The kind of its network, by which PEs [choose](Topology::choice).
+    /// The kind of its network, by which PEs [choose](Topology::candidate_nics).
     pub kind: NicKind,
     /// The first port that is up; `None` for a NIC without ports.
     pub port: Option<u32>,
@@ -152,7 +152,7 @@ impl Topology {
 
     /// Returns the NICs among which PEs choose: the InfiniBand NICs if there are any, otherwise
     /// those of other fabrics, and without any fabric all NICs.
-    pub fn choice(&self) -> Vec<&Nic> {
+    pub fn candidate_nics(&self) -> Vec<&Nic> {
         let all: Vec<&Nic> = self.nics.iter().collect();
         let mut fabric = all.clone();
         fabric.retain(|nic| nic.kind == NicKind::Fabric);

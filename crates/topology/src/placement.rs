@@ -122,7 +122,7 @@ pub struct PePlacement {
     pub home: CpuSet,
     /// The CPUs to which it is bound; `None` if it is not bound.
     pub binding: Option<CpuSet>,
-    /// The index of its NIC in [`Topology::choice`]; `None` if there are no NICs.
+    /// The index of its NIC in [`Topology::candidate_nics`]; `None` if there are no NICs.
     pub nic: Option<usize>,
 }
 
@@ -139,8 +139,8 @@ pub struct PlacementPlan {
 /// get the same.
 pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> PlacementPlan {
     let homes = homes(topology, n_pes as usize, map_by);
-    let choice = topology.choice();
-    let nics = nics::assign(&choice, &topology.packages, &homes);
+    let candidates = topology.candidate_nics();
+    let nics = nics::assign(&candidates, &topology.packages, &homes);
 
     let mut placements = Vec::with_capacity(homes.len());
     for (home, nic) in homes.into_iter().zip(nics) {
@@ -151,10 +151,10 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     }
 
     let mut notes = Vec::new();
-    if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
+    if !candidates.is_empty() && candidates.iter().all(|nic| nic.near.is_empty()) {
         notes.push(format!(
             "the location of the NICs is unknown; PEs are assigned to the {} NICs in turn",
-            choice.len()
+            candidates.len()
         ));
     }
 

@@ -29,8 +29,8 @@ fn four_cards() -> Topology {
 }
 
 fn nics_of_pes(topology: &Topology, plan: &PlacementPlan) -> Vec<String> {
-    let choice = topology.choice();
-    let name = |nic: Option<usize>| choice[nic.expect("there are NICs")].name.clone();
+    let candidates = topology.candidate_nics();
+    let name = |nic: Option<usize>| candidates[nic.expect("there are NICs")].name.clone();
     plan.placements
         .iter()
         .map(|placement| name(placement.nic))
@@ -54,16 +54,16 @@ fn two_sockets_are_found_with_what_belongs_to_them() {
     assert_eq!((machine.cores.len(), machine.usable.len()), (48, 96));
     assert_eq!(machine.numa[1].nbytes, 768 << 30);
 
-    let choice: Vec<String> = machine
-        .choice()
+    let devices: Vec<String> = machine
+        .candidate_nics()
         .iter()
         .filter_map(|nic| nic.ucx_device())
         .collect();
     let expected: Vec<String> = (0..8).map(|index| format!("mlx5_{index}:1")).collect();
-    assert_eq!(choice, expected);
+    assert_eq!(devices, expected);
     assert_eq!(machine.notes, ["mlx5_9 has no port that is up"]);
 
-    let first = &machine.choice()[0].clone();
+    let first = &machine.candidate_nics()[0].clone();
     assert_eq!(
         (first.pci.as_str(), first.interface.as_deref()),
         ("0000:17:00.0", Some("ib0"))
@@ -89,7 +89,7 @@ fn pes_of_a_socket_share_its_cards() {
     let all = nics_by(48, MapBy::Spread);
     assert!(
         machine
-            .choice()
+            .candidate_nics()
             .iter()
             .all(|nic| all.iter().filter(|n| **n == nic.name).count() == 6)
     );
@@ -124,14 +124,17 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
 
     // hwloc 2.9 shows only the network interfaces, from which the names of the fabric's devices
     // are derived.
-    let choice: Vec<_> = machine
-        .choice()
+    let names: Vec<_> = machine
+        .candidate_nics()
         .iter()
         .map(|nic| nic.name.as_str())
         .collect();
-    assert_eq!(choice, ["cxi1", "cxi0", "cxi2", "cxi3"]);
-    assert_eq!(machine.choice()[0].interface.as_deref(), Some("hsn1"));
-    assert_eq!(machine.choice()[0].ucx_device(), None);
+    assert_eq!(names, ["cxi1", "cxi0", "cxi2", "cxi3"]);
+    assert_eq!(
+        machine.candidate_nics()[0].interface.as_deref(),
+        Some("hsn1")
+    );
+    assert_eq!(machine.candidate_nics()[0].ucx_device(), None);
 
     let in_blocks = [
         "cxi2", "cxi2", "cxi1", "cxi1", "cxi3", "cxi3", "cxi0", "cxi0",

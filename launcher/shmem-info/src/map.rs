@@ -41,7 +41,7 @@ pub struct CacheGroup {
 pub struct CoreMap {
     pub cpus: CpuSet,
     pub pes: Vec<u32>,
-    /// The NIC of its first PE, as an index into [`Topology::choice`].
+    /// The NIC of its first PE, as an index into [`Topology::candidate_nics`].
     pub nic: Option<usize>,
 }
 
@@ -50,8 +50,8 @@ pub struct NicBox {
     pub name: String,
     pub about: String,
     pub pes: Vec<u32>,
-    /// The index of the NIC in [`Topology::choice`]; `None` for one that no PE may use.
-    pub choice: Option<usize>,
+    /// The index of the NIC in [`Topology::candidate_nics`]; `None` for one that no PE may use.
+    pub index: Option<usize>,
     near: CpuSet,
 }
 
@@ -103,7 +103,7 @@ fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static 
         .map_or("", |(word, _)| word)
 }
 
-/// Returns a number with its noun.
+/// Returns a count with its noun, to which an `s` is added unless the count is 1.
 pub fn counted(count: usize, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
@@ -119,10 +119,12 @@ struct PlacedPes<'a> {
 
 impl PlacedPes<'_> {
     fn nic(&self, nic: &Nic) -> NicBox {
-        let choice = self.machine.choice().iter().position(|other| *other == nic);
+        let candidates = self.machine.candidate_nics();
+        let index = candidates.iter().position(|other| *other == nic);
+
         let mut pes = Vec::new();
         for (pe, place) in (0..).zip(&self.plan.placements) {
-            if choice.is_some() && place.nic == choice {
+            if index.is_some() && place.nic == index {
                 pes.push(pe);
             }
         }
@@ -140,7 +142,7 @@ impl PlacedPes<'_> {
             name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
             about: format!("{kind}{interface}, {}", nic.pci),
             pes,
-            choice,
+            index,
             near: nic.near.and(&self.machine.usable),
         }
     }
@@ -310,7 +312,7 @@ fn group_lines(group: &CacheGroup) -> Vec<String> {
 }
 
 fn nic_line(nic: &NicBox) -> String {
-    let users = if nic.choice.is_none() {
+    let users = if nic.index.is_none() {
         "not used by PEs".to_owned()
     } else if nic.pes.is_empty() {
         "no PE".to_owned()

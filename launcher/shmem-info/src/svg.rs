@@ -115,7 +115,7 @@ fn core(core: &CoreMap) -> Drawn {
 fn nic(nic: &NicBox) -> Drawn {
     const WIDTH: usize = 172;
     const HEIGHT: usize = 38;
-    let fill = nic.choice.map_or(IDLE, |nic| COLORS[nic % COLORS.len()]);
+    let fill = nic.index.map_or(IDLE, |index| COLORS[index % COLORS.len()]);
 
     // More than 16 characters do not fit the width beside the name.
     let mut users = pe_names(&nic.pes);

@@ -229,7 +229,7 @@ fn nearest<'a>(cpus_of_machine: impl Iterator<Item = &'a Cpus>, local: u32) -> O
         rushmem_system::log::debug!("{note}");
     }
 
-    let nics = machine.choice();
+    let nics = machine.candidate_nics();
     if !nics.is_empty() && nics.iter().all(|nic| nic.near.is_empty()) {
         rushmem_system::log::debug!("where the NICs are is not known: PEs take them in turn");
     }

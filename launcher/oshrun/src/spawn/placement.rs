@@ -103,10 +103,10 @@ fn place_on(
         notices.push(format!("CPUs and NICs of {}", machine.source));
     }
 
-    let choice = machine.choice();
+    let candidates = machine.candidate_nics();
     let mut by_pe = Vec::new();
     for (pe, place) in node.zip(&plan.placements) {
-        let nic = place.nic.map(|index| choice[index]);
+        let nic = place.nic.map(|index| candidates[index]);
         if request.report {
             notices.push(reported(machine, pe, place, nic));
         }

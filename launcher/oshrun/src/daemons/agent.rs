@@ -23,7 +23,8 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Returns ssh with options that prevent prompts.
+    /// Returns ssh without a terminal, X11 and prompts. It gives up after 10 s if the host does not
+    /// answer, and then says why, before the time within which daemons must have started is over.
     pub fn ssh() -> Agent {
         let words = [
             "ssh",

@@ -115,7 +115,7 @@ impl Posted<'_> {
             key: self.key,
             address: self.address,
             nbytes: self.nbytes(),
-            access: self.kind.access(),
+            rights: self.kind.access(),
         }
     }
 }
@@ -145,7 +145,7 @@ impl AcceptedOp {
             key: self.key,
             address: self.address,
             nbytes: self.nbytes,
-            access: self.kind.access(),
+            rights: self.kind.access(),
         }
     }
 

@@ -24,8 +24,8 @@ pub(crate) struct TargetAccess {
     pub(crate) key: u64,
     pub(crate) address: u64,
     pub(crate) nbytes: usize,
-    /// The access that the registration must permit.
-    pub(crate) access: u64,
+    /// The rights that the registration must have.
+    pub(crate) rights: u64,
 }
 
 /// An enabled registration in the table of a segment.
@@ -40,7 +40,7 @@ struct Window {
     region: FoundRegion,
     base: u64,
     nbytes: u64,
-    access: u64,
+    rights: u64,
     /// The mapping of this memory in this process, or null.
     mapped: *mut u8,
     _mapping: Option<PageMapping>,
@@ -63,6 +63,14 @@ pub(crate) struct RemotePeer {
 
 // SAFETY: the mapped addresses are valid on all threads.
 unsafe impl Send for RemotePeer {}
+
+impl TargetAccess {
+    /// Returns true if a registration with these rights permits the access.
+    #[inline]
+    fn is_permitted_by(&self, rights: u64) -> bool {
+        rights & self.rights == self.rights
+    }
+}
 
 impl Window {
     #[inline]
@@ -118,7 +126,7 @@ pub(crate) fn own_memory(
     let base = region.base.load(Ordering::Acquire);
     let size = region.nbytes.load(Ordering::Acquire);
     let offset = offset_in(profile, base, size, access)?;
-    if region.access.load(Ordering::Acquire) & access.access != access.access {
+    if !access.is_permitted_by(region.access.load(Ordering::Acquire)) {
         return Err(fi::FI_EACCES);
     }
     Ok(pointer(base + offset))
@@ -148,7 +156,7 @@ impl RemotePeer {
             Some(index) => &self.windows[index],
             None => self.open(profile, access.key)?,
         };
-        if window.access & access.access != access.access {
+        if !access.is_permitted_by(window.rights) {
             return Err(fi::FI_EACCES);
         }
 
@@ -194,7 +202,7 @@ impl RemotePeer {
             region: found,
             base,
             nbytes,
-            access: region.access.load(Ordering::Acquire),
+            rights: region.access.load(Ordering::Acquire),
             mapped,
             _mapping: mapping,
         });

@@ -77,7 +77,7 @@ impl Engine {
             key: slot.key.load(order),
             address: slot.address.load(order),
             nbytes,
-            access: kind.access(),
+            rights: kind.access(),
         };
         let own = own_memory(self.profile, &self.domain.segment, self.number, access)?;
 

@@ -18,6 +18,8 @@ const ROW: f64 = 18.0;
 /// The gap between two operations.
 const GAP: f64 = 7.0;
 const LETTERS: usize = 30;
+/// From the middle of a row down to the baseline of its text.
+const BASELINE: f64 = 4.0;
 
 /// Draws the first value of each curve. Curves with the same name must follow each other.
 pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
@@ -35,28 +37,7 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
         });
     }
 
-    let mut names = Vec::new();
-    let mut rows = Vec::new();
-    let mut y = TOP + GAP / 2.0;
-    for group in groups {
-        // The runs of an operation have its name once, beside the middle of their rows.
-        let middle = y + group.len() as f64 * ROW / 2.0 + 4.0;
-        let name = shortened(&group[0].name, LETTERS);
-        names.push(label((LEFT - 10.0, middle), "end", INK, &name));
-
-        for curve in group {
-            if let Some(spot) = curve.spots.first() {
-                rows.push(Row {
-                    curve,
-                    spot,
-                    top: y,
-                });
-            }
-            y += ROW;
-        }
-        y += GAP;
-    }
-
+    let (rows, names) = lay_out(&groups);
     let content = html! {
         (ticks_below(&ticks, (TOP, bottom)))
         @for name in names { (name) }
@@ -64,7 +45,7 @@ pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
             @let middle = top + ROW / 2.0;
             @if axis.has(spot.value) { (dot(&axis, curve, spot, middle)) }
             @let value = curve.lettered(&units::figure(measure, spot.value), n_runs);
-            (label((RIGHT + 10.0, middle + 4.0), "start", INK, &value))
+            (label((RIGHT + 10.0, middle + BASELINE), "start", INK, &value))
         }
         (rule(SOFT, (LEFT, TOP), (LEFT, bottom)))
     };
@@ -89,6 +70,32 @@ struct Row<'a> {
     spot: &'a Spot,
     /// The y coordinate of its upper edge.
     top: f64,
+}
+
+/// Returns the rows from the top down, and the names of the operations.
+fn lay_out<'a>(groups: &[&'a [Trace]]) -> (Vec<Row<'a>>, Vec<Markup>) {
+    let mut rows = Vec::new();
+    let mut names = Vec::new();
+    let mut y = TOP + GAP / 2.0;
+    for group in groups {
+        // The runs of an operation have its name once, beside the middle of their rows.
+        let middle = y + group.len() as f64 * ROW / 2.0;
+        let name = shortened(&group[0].name, LETTERS);
+        names.push(label((LEFT - 10.0, middle + BASELINE), "end", INK, &name));
+
+        for curve in *group {
+            if let Some(spot) = curve.spots.first() {
+                rows.push(Row {
+                    curve,
+                    spot,
+                    top: y,
+                });
+            }
+            y += ROW;
+        }
+        y += GAP;
+    }
+    (rows, names)
 }
 
 fn dot(axis: &Axis, curve: &Trace, spot: &Spot, y: f64) -> Markup {

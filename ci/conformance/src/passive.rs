@@ -34,30 +34,30 @@ pub(crate) fn target(member: &Member) {
 
 /// Issues operations of all kinds on PE 0, and completes them.
 fn use_target(member: &Member, round: u64) {
-    let mut end = member.endpoint();
+    let mut endpoint = member.endpoint();
     let room = member.me() * ROOM;
     let seed = seed(round, member.me());
     for nbytes in [1, 8, 1_000, 100_000, ROOM] {
-        end.put(0, room, &bytes(seed, nbytes));
-        end.quiet();
-        assert!(end.get(0, room, nbytes) == bytes(seed, nbytes));
+        endpoint.put(0, room, &bytes(seed, nbytes));
+        endpoint.quiet();
+        assert!(endpoint.get(0, room, nbytes) == bytes(seed, nbytes));
     }
 
-    end.update(word(0, COUNTER), TestAmo::new(Add, 1));
+    endpoint.update(word(0, COUNTER), TestAmo::new(Add, 1));
     let own = short_word(0, words(member.me()));
-    end.update(own, TestAmo::new(Set, 5));
-    end.fence();
-    assert_eq!(end.amo(own, TestAmo::compare_swap(5, 6)), 5);
-    assert_eq!(end.amo(own, TestAmo::new(Swap, 7)), 6);
-    assert_eq!(end.amo(own, TestAmo::fetch()), 7);
+    endpoint.update(own, TestAmo::new(Set, 5));
+    endpoint.fence();
+    assert_eq!(endpoint.amo(own, TestAmo::compare_swap(5, 6)), 5);
+    assert_eq!(endpoint.amo(own, TestAmo::new(Swap, 7)), 6);
+    assert_eq!(endpoint.amo(own, TestAmo::fetch()), 7);
 
     let signal = TestSignal {
         offset: words(member.me()) + 8,
         op: Add,
         value: 1,
     };
-    end.put_signal(0, room, &bytes(seed, 10), signal);
-    end.quiet();
+    endpoint.put_signal(0, room, &bytes(seed, 10), signal);
+    endpoint.quiet();
 }
 
 /// Checks on PE 0 what the others have done to its memory.
@@ -77,34 +77,41 @@ fn check_target(member: &Member, round: u64) {
 pub(crate) fn origin(member: &Member) {
     const SMALL: usize = 500;
     const LARGE: usize = 3 * ROOM;
+    // Offsets of what the left neighbor changes: two counters, a word between them, and two puts.
+    const FIRST: usize = 0;
+    const ROUND: usize = 8;
+    const LAST: usize = 16;
+    const SMALL_PUT: usize = 64;
+    const LARGE_PUT: usize = ROOM;
+
     let right = member.right();
     for round in 1..=5u64 {
         let small = bytes(seed(round, member.me()), SMALL);
         let large = bytes(seed(round, member.me()), LARGE);
-        let mut end = member.endpoint();
-        end.update(word(right, 0), TestAmo::new(Add, 1));
-        end.put_nbi(right, ROOM, &large);
+        let mut endpoint = member.endpoint();
+        endpoint.update(word(right, FIRST), TestAmo::new(Add, 1));
+        endpoint.put_nbi(right, LARGE_PUT, &large);
         // The last operations are small ones, which a provider may batch.
-        end.put(right, 64, &small);
-        end.put_word(right, 8, round);
-        end.update(word(right, 16), TestAmo::new(Add, 1));
+        endpoint.put(right, SMALL_PUT, &small);
+        endpoint.put_word(right, ROUND, round);
+        endpoint.update(word(right, LAST), TestAmo::new(Add, 1));
 
         // Without a further call, the neighbor's memory must change.
-        for counter in [0, 8, 16] {
-            while member.fetch::<u64>(counter) < round {
+        for offset in [FIRST, ROUND, LAST] {
+            while member.fetch::<u64>(offset) < round {
                 std::thread::yield_now();
             }
         }
-        let left = seed(round, member.left());
-        while member.read(64, SMALL) != bytes(left, SMALL) {
+        let from_left = seed(round, member.left());
+        while member.read(SMALL_PUT, SMALL) != bytes(from_left, SMALL) {
             std::thread::yield_now();
         }
-        while member.read(ROOM, LARGE) != bytes(left, LARGE) {
+        while member.read(LARGE_PUT, LARGE) != bytes(from_left, LARGE) {
             std::thread::yield_now();
         }
 
         member.compute_until_barrier();
-        end.quiet();
+        endpoint.quiet();
         member.barrier();
     }
 }

@@ -313,8 +313,8 @@ impl SharedState {
             if let Some(PeerLink::Open(connection)) = link.as_deref_mut() {
                 // This includes data that need no answer: the kernel of a lost host never
                 // acknowledges them.
-                let silence = sys::silence(&connection.socket);
-                let silence = connection.heartbeat.add_sample(silence, now);
+                let sample = sys::silence(&connection.socket);
+                let silence = connection.heartbeat.add_sample(sample, now);
                 drop(link);
 
                 if silence > self.tuning.silence_limit {

@@ -40,7 +40,7 @@ pub struct CrowdedFlags {
     against: Option<PathBuf>,
 }
 
-/// Runs the task.
+/// Measures each job with each library, and prints the table.
 pub fn run(
     CrowdedFlags {
         transports,

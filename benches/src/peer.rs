@@ -47,7 +47,7 @@ pub struct PeerFlags {
     ours: Option<PathBuf>,
 }
 
-/// Runs the task.
+/// Measures our library and its peers in turn, and prints the comparisons.
 pub fn run(
     PeerFlags {
         suite,

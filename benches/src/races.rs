@@ -75,7 +75,7 @@ pub struct RacesFlags {
     ours: Option<PathBuf>,
 }
 
-/// Runs the task.
+/// Measures each kernel in each form, and prints the table.
 pub fn run(RacesFlags { pes, runs, ours }: RacesFlags) -> Result<()> {
     let workspace = Workspace::open()?;
     let dir = workspace.target.join("bench-races");

@@ -48,7 +48,7 @@ pub struct SizeFlags {
     ours: Option<PathBuf>,
 }
 
-/// Runs the task.
+/// Measures jobs of each number of PEs, and prints the tables.
 pub fn run(
     SizeFlags {
         pes,

@@ -81,7 +81,7 @@ pub struct ThreadsFlags {
     ours: Option<PathBuf>,
 }
 
-/// Runs the task.
+/// Measures at both thread levels over each transport, and prints the comparisons.
 pub fn run(flags: ThreadsFlags) -> Result<()> {
     let ThreadsFlags {
         pes,

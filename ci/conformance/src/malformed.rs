@@ -20,8 +20,9 @@ use std::thread;
 
 const ORIGIN: Pe = Pe(0);
 const TARGET: Pe = Pe(1);
-/// Bytes of a heap, and of the larger one whose key is published instead.
+/// Bytes of a heap.
 const HEAP: usize = 1 << 16;
+/// Bytes of the larger heap whose key is published instead.
 const PUBLISHED: usize = 1 << 20;
 /// A word beyond the heap, but within the larger one.
 const BEYOND: RemoteAddr = RemoteAddr {

@@ -187,8 +187,8 @@ impl Job {
         let stdout = temporary();
         let stderr = temporary();
         command.stdin(Stdio::null());
-        command.stdout(stdout.try_clone().expect("a descriptor"));
-        command.stderr(stderr.try_clone().expect("a descriptor"));
+        command.stdout(stdout.try_clone().expect("a descriptor is free"));
+        command.stderr(stderr.try_clone().expect("a descriptor is free"));
 
         Running {
             started: Started::new(&mut command, self.limit),

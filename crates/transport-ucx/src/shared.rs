@@ -75,8 +75,8 @@ impl SharedState {
         self.lose_peer(pe, &status_string(self.context.ucp, status))
     }
 
-    /// Returns a clause for the message about a PE that is not reached: UCX's devices, since users
-    /// cannot read its addresses, and how to name others.
+    /// Returns a clause for the message that a PE is not reached. It lists the devices that UCX
+    /// uses, not its addresses, which users cannot read, and the variables that select others.
     pub(crate) fn ways(&self) -> String {
         let resources = self.context.resources();
         let used: Vec<String> = resources

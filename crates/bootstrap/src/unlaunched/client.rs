@@ -322,7 +322,7 @@ fn receive(
                     // If the connection has ended, the next message is an error.
                     let _ = state.sender.send(&FromPe::Pong);
                 }
-                // The PE waits for the requests, too: each extends its wait.
+                // A ping is passed on, too: it extends the wait of the PE.
                 if to.send(Ok(message)).is_err() {
                     return;
                 }

@@ -81,7 +81,7 @@ pub(super) fn at_own_addresses() -> Result<Vec<TcpListener>, Error> {
 }
 
 /// Listens at the addresses of `name`, a host and a port. While another process has one of them,
-/// tries again for the time `limit`, since that may be the last job with this name.
+/// tries again for the time `limit`, since that may be the previous job with this name.
 ///
 /// # Errors
 /// If the address is taken all that time, or this process cannot listen for another reason.

@@ -201,7 +201,7 @@ struct ContextEntry {
     user: Option<CallingThread>,
 }
 
-/// A context of a team.
+/// What the destruction of a team must know of one of its contexts.
 #[derive(Clone, Copy, Debug)]
 pub struct TeamContext {
     /// The handle of the context.

@@ -47,7 +47,7 @@ pub fn is_open() -> bool {
 }
 
 impl Network {
-    /// Returns the network of a PE that has opened none.
+    /// Returns a network whose transport is not open yet.
     #[expect(clippy::new_without_default, reason = "it is a constant")]
     pub const fn new() -> Network {
         Network {

@@ -30,9 +30,9 @@ impl ShadowKind {
     const WIDTH: u8 = 2;
     /// The bit of a floating-point operation, if the library makes the access.
     const FLOAT: u8 = 16;
-    /// The same bit: of an operation that adds one to a signal.
+    /// The same bit in an update of a signal: true if the update adds one.
     const COUNTS: u8 = 16;
-    /// The same bit: of an access to another PE's memory, if the program makes the access.
+    /// The same bit in an access of the program: true if the memory is another PE's.
     const TO_PEER: u8 = 16;
     const DOMAIN: u8 = 5;
     const LIBRARY: u8 = 128;

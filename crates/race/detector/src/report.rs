@@ -338,7 +338,7 @@ fn is_suppressed(lines: &str, race: &Race) -> bool {
 struct Race {
     /// The memory.
     object: String,
-    /// The earlier access, and the one that has found it.
+    /// The earlier access, and the later one, at which the race was found.
     sides: [Side; 2],
 }
 

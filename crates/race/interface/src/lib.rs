@@ -309,8 +309,8 @@ pub struct CollectiveEvent {
     pub me: u32,
     /// The members after which the calling member is ordered.
     pub follows: FollowedMembers,
-    /// The index of the member of [`FollowedMembers::Member`], or the number of
-    /// [`FollowedMembers::Below`].
+    /// For [`FollowedMembers::Member`] the index of that member, for [`FollowedMembers::Below`] the
+    /// index below which all members are followed; not used for [`FollowedMembers::All`].
     pub member: u32,
     /// The bytes of the calling PE that the collective reads.
     pub source: ByteBlocks,

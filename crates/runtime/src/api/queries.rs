@@ -31,8 +31,8 @@ pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     }
 }
 
-/// `shmem_team_ptr` (§9.1.10): as [`ptr`], for PE `pe` of `team`; null if there is none or the team
-/// is invalid.
+/// `shmem_team_ptr` (§9.1.10): as [`ptr`], for PE `pe` of `team`; null if the team has no such PE
+/// or is invalid.
 pub fn team_ptr(call: Call, team: TeamHandle, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require(call);
     match team::translate_pe(call, team, pe, TeamHandle::WORLD) {

@@ -72,7 +72,7 @@ pub(crate) enum ReceiveBuffers {
     BesideFlags,
 }
 
-/// The buffers that a plan uses on this PE.
+/// The buffers that a plan uses on this PE, and the operator that it combines by.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanArrays<'a> {
     /// The source array of this PE. If peers read it, it has the same offset on every member.

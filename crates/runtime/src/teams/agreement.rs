@@ -299,6 +299,7 @@ pub(crate) fn agree(
 ) -> Agreed {
     #[cfg(test)]
     crate::tests::kit::lateness::before_step();
+    // Messages about the network name this call.
     links.endpoints.set_call(call);
     let member = AgreeingMember {
         links,

@@ -81,7 +81,8 @@ pub struct BlocksAt {
     pub nbytes: usize,
 }
 
-/// Returns a head. `detail` is the encoded number of bytes, or the operation and its width.
+/// Returns the head of an entry. `detail` is the encoded number of bytes, or the operation and its
+/// width.
 fn head(addr: RemoteAddr, place: u8, detail: [u8; 2], kind: u8) -> [u8; HEAD] {
     let [first, second] = detail;
     let kind_and_segment = kind << KIND_SHIFT | addr.segment as u8;

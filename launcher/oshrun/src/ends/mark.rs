@@ -31,7 +31,7 @@ impl JobMark {
         JobMark(appended(&format!("{pid}.{}.{}", now.tv_sec, now.tv_nsec)))
     }
 
-    /// Returns the mark that this process inherited.
+    /// Returns the mark in the environment of this process; `None` if there is none.
     pub fn inherited() -> Option<JobMark> {
         std::env::var_os(VARIABLE).map(JobMark)
     }

@@ -1,6 +1,6 @@
 //! Floating-point numbers of 16 bits: those of IEEE 754 (binary16) and bfloat16, the upper half of
 //! an `f32`. Rust has no such types in its stable language. Sums and products are computed as `f32`
-//! and rounded to the nearest number, to the even one of two.
+//! and rounded to the nearest number, ties to even.
 #![allow(unsafe_code)]
 
 use super::{Arithmetic, Element, Sealed};
@@ -43,7 +43,7 @@ impl Float16 {
         f32::from_bits(sign | magnitude)
     }
 
-    /// Returns the nearest number, of two the even one. A NaN stays a NaN.
+    /// Returns `number` rounded to the nearest [`Float16`], ties to even. A NaN stays a NaN.
     #[inline]
     pub fn of_f32(number: f32) -> Float16 {
         let sign = (number.to_bits() >> 16) as u16 & 0x8000;
@@ -66,7 +66,7 @@ impl BFloat16 {
         f32::from_bits(u32::from(self.0) << 16)
     }
 
-    /// Returns the nearest number, of two the even one. A NaN stays a NaN.
+    /// Returns `number` rounded to the nearest [`BFloat16`], ties to even. A NaN stays a NaN.
     #[inline]
     pub fn of_f32(number: f32) -> BFloat16 {
         let bits = number.to_bits();
@@ -77,8 +77,7 @@ impl BFloat16 {
     }
 }
 
-/// Returns the bits of a number without the last `fewer`, rounded to the nearest, of two to the
-/// even one.
+/// Returns the bits of a number without the last `fewer`, rounded to the nearest, ties to even.
 #[inline]
 fn rounded(bits: u32, fewer: u32) -> u32 {
     let is_odd = bits >> fewer & 1;

@@ -233,7 +233,7 @@ pub(super) unsafe fn leave_call(context: *mut libc::ucontext_t) {
     #[cfg(target_arch = "x86_64")]
     let next = unsafe { std::ptr::with_exposed_provenance::<usize>(registers.stack).read() };
 
-    // On AArch64 it has stored it in the link register.
+    // On AArch64 the call has stored the address in the link register.
     #[cfg(target_arch = "aarch64")]
     let stack = registers.stack;
     // SAFETY: the caller promises that the context is from the kernel.

@@ -218,8 +218,8 @@ pub unsafe fn collect_within(
     let nbytes = elements.nbytes();
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(pe.job(), call, "source", source, nbytes);
+    let in_place = is_in_place(symmetric(pe.job(), call, "dest", dest, nbytes), source);
     entry.require_same(&[]);
 
     let blocks = CollectedBlocks::gather(&mut executor, source, in_place);
@@ -329,9 +329,10 @@ impl CollectedBlocks {
     }
 }
 
-/// Returns true if the source of a collective, unless it is empty, is also the destination.
-fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
-    nbytes > 0 && std::ptr::addr_eq(dest, source)
+/// Returns true if the source of a collective, unless it is empty, is also the destination. A pinned
+/// buffer has two addresses in the program, so ranges are compared.
+fn is_in_place(dest: SymmetricRange, source: SymmetricRange) -> bool {
+    source.nbytes() > 0 && dest.starts_with(source)
 }
 
 /// Returns the word that each member of a team passes as `own`, in the order of the team. All
@@ -361,9 +362,9 @@ pub unsafe fn fcollect(
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
-    let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(pe.job(), call, "source", source, nbytes);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
+    let in_place = is_in_place(dest, source);
     entry.require_same_arrays(dest, source, elements, &[]);
 
     let own_block = dest.part(me as usize * nbytes, nbytes);
@@ -400,9 +401,9 @@ pub unsafe fn alltoall(
     let n = executor.n();
     let me = executor.me();
     let total = nbytes.saturating_mul(n as usize);
-    let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(pe.job(), call, "source", source, total);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
+    let in_place = is_in_place(dest, source);
     entry.require_same_arrays(dest, source, elements, &[]);
 
     let own_block = dest.part(me as usize * nbytes, nbytes);
@@ -450,12 +451,12 @@ pub unsafe fn alltoalls(
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
 
-    let in_place = is_in_place(dest, source, nelems);
     let n_elements = nelems.saturating_mul(executor.n() as usize);
     let dest_bytes = strided_bytes(call, "dst", dst, n_elements, elem_bytes);
     let dest = symmetric(pe.job(), call, "dest", dest, dest_bytes);
     let source_bytes = strided_bytes(call, "sst", sst, n_elements, elem_bytes);
     let source = symmetric(pe.job(), call, "source", source, source_bytes);
+    let in_place = is_in_place(dest, source);
 
     let elements = ElementCount { nelems, elem_bytes };
     let strides = [("dst", dst as u64), ("sst", sst as u64)];

@@ -166,6 +166,15 @@ static void anywhere(void) {
     CHECK(pinned && pinned != pages, 0, "a pinned buffer at %p is used at %p", (void *)pages, (void *)pinned);
     all_calls("pinned", pages, pinned);
     all_calls("pinned, own address", pages, pages);
+
+    /* Both addresses are those of the same bytes, so no block is stored before all PEs have called. */
+    if (check_me > 0)
+        usleep(20000);
+    for (int i = 0; i < check_n; i++)
+        pages[i] = 1000L * check_me + i;
+    shmem_long_alltoall(SHMEM_TEAM_WORLD, pinned, pages, 1);
+    for (int i = 0; i < check_n; i++)
+        CHECK(pages[i] == 1000L * i + check_me, 0, "block %d of an exchange in place is %ld", i, pages[i]);
     CHECK(shmemx_buffer_unregister(pages) == 0, 0, "not unregistered");
     CHECK(shmem_addr_accessible(pages, 0) == 0, 0, "symmetric after it was unregistered");
 

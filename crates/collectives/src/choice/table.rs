@@ -35,8 +35,8 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   and over TCP `ring` takes 1.3 to 1.7 of either. With 2 MiB of eight PEs `neighbor_exchange`
 //   takes 0.86 of `recursive_doubling`.
 // - collect and alltoall on one node, if PEs share CPUs: with three, four and eight PEs, `central`
-//   takes 1 to 1.2 times as long as the puts and the barrier in it, `bruck` 1.5 to 2.5 times for
-//   blocks of 64 bytes to 1 KiB and 0.6 to 0.8 times for 4 KiB, and `pairwise` 1.1 to 2.6 times.
+//   takes 1 to 1.1 times as long as the puts and the barrier in it, for blocks of 8 bytes to 256
+//   KiB; `bruck` 1.2 to 2.8 times, `ring` 1.2 to 4 times, and `pairwise` 1 to 1.8 times.
 // - collect from 512 KiB on: `ring` and `neighbor_exchange` are faster than `bruck`, since
 //   neighbors share caches and links.
 // - alltoall of blocks of 8 bytes to 1 KiB: with eight PEs `bruck` takes 0.53 of `pairwise` on

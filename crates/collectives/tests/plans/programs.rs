@@ -1,7 +1,7 @@
 //! Runs random programs of collectives, of random team sizes, under random schedules.
 
 use crate::call::Call::{self, *};
-use crate::call::Reduction;
+use crate::call::{Gathering, Reduction};
 use crate::simulator::run;
 use proptest::prelude::*;
 
@@ -35,6 +35,24 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
     ]
 }
 
+fn central(n: u32) -> impl Strategy<Value = Call> {
+    prop_oneof![
+        (0..40_u32).prop_map(|parts| Call::reduce(Reduction::Central, parts)),
+        (0..40_u32).prop_map(|parts| Call::reduce_in_place(Reduction::Central, parts)),
+        (0..n, 0..40_u32).prop_map(|(root, parts)| CentralReduceTo { root, parts }),
+        Just(CentralReduceScatter),
+        (any::<bool>(), 0..40_u32, any::<bool>()).prop_map(|(exclusive, parts, in_place)| {
+            CentralScan {
+                exclusive,
+                parts,
+                in_place,
+            }
+        }),
+        Just(Gather(Gathering::Central)),
+        Just(CentralAllToAll),
+    ]
+}
+
 fn any_call(n: u32) -> impl Strategy<Value = Call> {
     let long_broadcast = (0..n, 1..9_u32).prop_map(|(root, parts)| LongBroadcast { root, parts });
     prop_oneof![
@@ -42,9 +60,7 @@ fn any_call(n: u32) -> impl Strategy<Value = Call> {
         1 => long_broadcast,
         1 => (0..n, 1..40_u32).prop_map(|(root, parts)| DirectReduceTo { root, parts }),
         1 => Just(DirectReduceScatter),
-        1 => (1..40_u32).prop_map(|parts| Call::reduce(Reduction::Central, parts)),
-        1 => (0..n, 1..40_u32).prop_map(|(root, parts)| CentralReduceTo { root, parts }),
-        1 => Just(CentralReduceScatter),
+        5 => central(n),
         1 => (0..n).prop_map(|root| GatherTo { root }),
         1 => (0..n).prop_map(|root| Scatter { root }),
         1 => Just(Ring),

@@ -5,6 +5,8 @@ use super::kit::{Shape, TestPe, WORLD, job};
 use super::model::{Case, Collective, OPERATORS, Place};
 use crate::api::team::{TeamConfig, destroy, split_strided};
 use crate::coll::collectives::{barrier_all, sync_all};
+use crate::coll::combine::Combine;
+use crate::coll::private::{ReductionKind, combine};
 use rushmem_collectives::choice::Table;
 use rushmem_pe::job::handle::TeamHandle;
 use std::sync::Arc;
@@ -189,13 +191,26 @@ fn long_vectors_are_right_in_pieces() {
 /// when others are in the next one of another.
 #[test]
 fn teams_in_turn_do_not_disturb_each_other() {
-    let rows = "alltoall 0+ any any any any bruck
-                collect 0+ any any any any bruck
-                reduce 0+ any any any any recursive_doubling
-                reduce_to 0+ any any any any binomial
-                reduce_scatter 0+ any any any any recursive_doubling
-                scan 0+ any any any any recursive_doubling";
-    for (seed, nodes) in [(1, &[4][..]), (2, &[4]), (3, &[2, 2])] {
+    static SUM: Combine = Combine::sum::<u32>();
+    let in_rounds = "alltoall 0+ any any any any bruck
+                     collect 0+ any any any any bruck
+                     reduce 0+ any any any any recursive_doubling
+                     reduce_to 0+ any any any any binomial
+                     reduce_scatter 0+ any any any any recursive_doubling
+                     scan 0+ any any any any recursive_doubling";
+    let by_counters = "alltoall 0+ any any any any central
+                       collect 0+ any any any any central
+                       reduce 0+ any any any any central
+                       reduce_to 0+ any any any any central
+                       reduce_scatter 0+ any any any any central
+                       scan 0+ any any any any central";
+    for (seed, nodes, rows) in [
+        (1, &[4][..], in_rounds),
+        (2, &[4], in_rounds),
+        (3, &[2, 2], in_rounds),
+        (4, &[4], by_counters),
+        (5, &[4], by_counters),
+    ] {
         job(&Shape::of(nodes).rows(rows).late(seed), |pe| {
             // All but one PE.
             let mut teams = Vec::new();
@@ -228,6 +243,13 @@ fn teams_in_turn_do_not_disturb_each_other() {
                         dest: 4096 * turn + 2048,
                     };
                     case.run(pe, place);
+
+                    // By counters, all teams share the areas of such short contributions.
+                    let of = |pe: usize| (pe + turn) as u32;
+                    let mut sum = of(pe.me()).to_ne_bytes();
+                    combine(pe, *team, &mut sum, &SUM, ReductionKind::AllReduce);
+                    let expected: u32 = members.iter().copied().map(of).sum();
+                    assert_eq!(u32::from_ne_bytes(sum), expected, "turn {turn}");
                 }
             }
             pe.sync_all();

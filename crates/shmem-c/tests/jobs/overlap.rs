@@ -67,6 +67,9 @@ fn forced_algorithms_overlap() {
         ("SHMEM_SYNC_ALGORITHM", "dissemination"),
         ("SHMEM_SYNC_ALGORITHM", "central"),
         ("SHMEM_COLLECT_ALGORITHM", "ring"),
+        ("SHMEM_COLLECT_ALGORITHM", "central"),
+        ("SHMEM_ALLTOALL_ALGORITHM", "central"),
+        ("SHMEM_SCAN_ALGORITHM", "central"),
     ] {
         for n in [2, 4] {
             Job::new(program!("teams_overlap.c"))

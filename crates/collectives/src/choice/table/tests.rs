@@ -15,6 +15,11 @@ const SHARED: ChoiceFacts = ChoiceFacts {
     oversubscribed: true,
     ..FACTS
 };
+const MANY: ChoiceFacts = ChoiceFacts {
+    members: 17,
+    per_node: 17,
+    ..SHARED
+};
 const APART: ChoiceFacts = ChoiceFacts {
     per_node: 1,
     ..FACTS
@@ -98,8 +103,7 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
 #[test]
 fn pes_that_share_cpus_exchange_by_a_counter() {
     let collect = |nbytes, facts| built_in().choose::<AllGatherAlgorithm>(nbytes, || facts);
-    assert_eq!(collect(8 << 10, SHARED), AllGatherAlgorithm::Central);
-    assert_eq!(collect((8 << 10) + 1, SHARED), AllGatherAlgorithm::Bruck);
+    assert_eq!(collect(1 << 20, SHARED), AllGatherAlgorithm::Central);
     assert_eq!(collect(8, FACTS), AllGatherAlgorithm::Bruck);
 
     let alltoall = |facts| built_in().choose::<AllToAllAlgorithm>(1 << 20, || facts);
@@ -115,6 +119,7 @@ fn long_vectors_are_scanned_directly_where_memory_is_shared() {
     assert_eq!(choose(2 << 10, FACTS), Direct);
     assert_eq!(choose(16 << 10, SHARED), Central);
     assert_eq!(choose((16 << 10) + 1, SHARED), Direct);
+    assert_eq!(choose((1 << 10) + 1, MANY), Direct);
     assert_eq!(choose(1 << 20, APART), RecursiveDoubling);
 }
 
@@ -129,13 +134,8 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose((64 << 10) + 1, APART), Rabenseifner);
     assert_eq!(choose(64 << 10, APART), RecursiveDoubling);
 
-    let many = ChoiceFacts {
-        members: 17,
-        per_node: 17,
-        ..SHARED
-    };
-    assert_eq!(choose(1 << 10, many), Central);
-    assert_eq!(choose((1 << 10) + 1, many), Direct);
+    assert_eq!(choose(1 << 10, MANY), Central);
+    assert_eq!(choose((1 << 10) + 1, MANY), Direct);
 
     let nine = ChoiceFacts {
         members: 9,

@@ -1,4 +1,4 @@
-//! Direct reductions and scans: combines this PE's share of a vector from the sources of all
+//! Direct reductions and scans: combines a share of a vector, or all of it, from the sources of all
 //! members and stores the result in the destinations of all members.
 //!
 //! A reduction reads mapped sources in place, in blocks so small that the result of a block stays
@@ -42,7 +42,7 @@ pub(crate) fn reduce(
         return;
     }
 
-    // No other PE accesses this share of the two arrays of this PE.
+    // No other PE accesses this share of the two arrays of this PE: each has another one, or waits.
     let is_free = dest.only.is_none_or(|only| only == me) && !dest.range.overlaps(source);
     let accumulator = is_free.then_some(dest.range);
     let image_of = |member| {

@@ -526,9 +526,9 @@ impl PlanArrays<'_> {
     fn put(&self, endpoints: &Endpoints, pe: Pe, from: Span, to: Span, count: u32) {
         let (source, dest) = self
             .contiguous(self.own_span(from), self.own_span(to), count)
-            .expect("blocks for a root are not strided");
+            .expect("plans put strided parts with a signal");
         source.copy_to(endpoints, pe, dest);
-        // The signal by which the root learns of it may be another PE's, and so is not ordered
+        // The signal by which the receiver learns of it may be another PE's, and so is not ordered
         // after the copy.
         if dest.image(pe).is_none() {
             complete_copies(endpoints);

@@ -1,6 +1,6 @@
 /* A mixture of experts, as in models of language: each PE has some experts, and each token goes to two of them. The tokens
  * are dispatched by an all-to-all of blocks of any sizes; what an expert has made of a block goes back by a put with a
- * signal, so a PE adds up its results in the order in which they come. The last layer, from memory of malloc. */
+ * signal, so a PE takes its results in the order in which they come. The last layer, from memory of malloc. */
 #include "check.h"
 
 #include <shmemx.h>
@@ -30,7 +30,7 @@ static int chosen(int layer, int pe, int token, int choice) {
 
 static float feature(int layer, int pe, int token, int i) { return (float)(layer + 3 * pe + token % 17 + i); }
 
-/* What an expert makes of a feature. All numbers are small integers and halves of them, so sums are exact. */
+/* What an expert makes of a feature. All numbers are small integers, so results are exact. */
 static float apply(int expert, float x) { return (float)(expert % 8 + 1) * x + (float)expert; }
 
 /* Writes the copies of all tokens to the outbox, those for PE 0 first. */

@@ -269,6 +269,7 @@ fn programs_behind_figures_compile_and_run() {
         ("contexts.c", "1", &["2", "p", "own", "100"][..]),
         ("contexts.c", "1", &["2", "inc", "default", "100"]),
         ("sessions.c", "2", &["4"]),
+        ("by_hand.c", "1", &["2"]),
     ] {
         let program = compile(&benches.join(source), tmpdir, &["-pthread"]);
         let outcome = Job::new(program)

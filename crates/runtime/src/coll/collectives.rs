@@ -329,8 +329,8 @@ impl CollectedBlocks {
     }
 }
 
-/// Returns true if the source of a collective, unless it is empty, is also the destination. A pinned
-/// buffer has two addresses in the program, so ranges are compared.
+/// Returns true if the source of a collective, unless it is empty, is also the destination. A
+/// pinned buffer has two addresses in the program, so ranges are compared.
 fn is_in_place(dest: SymmetricRange, source: SymmetricRange) -> bool {
     source.nbytes() > 0 && dest.starts_with(source)
 }

@@ -375,6 +375,7 @@ impl Access {
                     local: unsafe { SourceBuf::new(source, nbytes) },
                     completion,
                 };
+
                 let done = self.endpoint().put(network::pe(self.pe), put);
                 if let Err(error) = done {
                     let source = LocalBuf::source(source, nbytes);

@@ -592,7 +592,7 @@ struct Setting {
 #[derive(Clone, Copy)]
 enum Which {
     All,
-    /// Those with operations of their own over one of [`LIBRARIES`].
+    /// One part in [`LIBRARIES`] of those with operations of their own: the part with this index.
     OverLibrary(usize),
 }
 

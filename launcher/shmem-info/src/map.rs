@@ -264,6 +264,7 @@ pub fn pe_names(pes: &[u32]) -> String {
 /// Returns the whole map as lines of text.
 pub fn text(map: &MachineMap) -> String {
     let mut lines = map.head.clone();
+
     for socket in &map.sockets {
         lines.push(socket.title.clone());
         for node in &socket.nodes {
@@ -279,12 +280,15 @@ pub fn text(map: &MachineMap) -> String {
             lines.push(format!("  {}", nic_line(nic)));
         }
     }
+
+    // NICs that are near no socket, and what applies to the whole machine.
     for nic in &map.nics {
         lines.push(nic_line(nic));
     }
     for note in &map.notes {
         lines.push(format!("note: {note}"));
     }
+
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 

@@ -19,8 +19,9 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 // - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores.
 // - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: with three, four and eight PEs on
 //   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
-//   long for 16 to 32 KiB. One member does the work of all, so with more members, which may have
-//   more cores, it has short vectors alone.
+//   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB of all sources. One member
+//   does the work of all, so with more members, which may have more cores, it has short vectors
+//   alone.
 // - scan on one node, with two PEs on two cores: `recursive_doubling` takes 0.7 to 1 of `direct`
 //   for up to 1.5 KiB, 3 to 4 for 4 KiB, and 3 to 10 from 8 KiB on.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,
@@ -36,7 +37,8 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   takes 0.86 of `recursive_doubling`.
 // - collect and alltoall on one node, if PEs share CPUs: with three, four and eight PEs, `central`
 //   takes 1 to 1.1 times as long as the puts and the barrier in it, for blocks of 8 bytes to 256
-//   KiB; `bruck` 1.2 to 2.8 times, `ring` 1.2 to 4 times, and `pairwise` 1 to 1.8 times.
+//   KiB; `bruck` 1.2 to 2.8 times, `ring` 1.2 to 4 times, and `pairwise` 1 to 1.8 times. With 16 to
+//   64 PEs it takes 1.1 to 1.5 times as long, `bruck` 0.9 to 2.5 and `pairwise` 1.3 to 3.2 times.
 // - collect from 512 KiB on: `ring` and `neighbor_exchange` are faster than `bruck`, since
 //   neighbors share caches and links.
 // - alltoall of blocks of 8 bytes to 1 KiB: with eight PEs `bruck` takes 0.53 of `pairwise` on

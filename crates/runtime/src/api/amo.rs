@@ -118,6 +118,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
             let op = AmoOp::CompareSwap;
             let value = value.to_bits();
             let cond = cond.to_bits();
+
             // SAFETY: the caller promises that `fetch` is valid for a write until the next quiet.
             unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
         }

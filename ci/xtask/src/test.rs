@@ -46,18 +46,19 @@ const BARE: &[TestStep] = &[step("bare", bare::step)];
 /// several nodes, and other steps that take long.
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
-    step("docs", docs::step),
-    step("crates", steps::crates),
     step("install", steps::install),
+    // First the builds: each is of another profile or compiler, so none waits for the other.
+    beside(step("docs", docs::step)),
     beside(installed("counts", steps::counts)),
-    beside(installed("samples", steps::samples)),
-    beside(installed("pages", steps::pages)),
     beside(step("miri", steps::miri)),
     beside(installed("launchers", steps::launchers)),
+    beside(installed("samples", steps::samples)),
+    beside(installed("pages", steps::pages)),
     beside(step("ofi", steps::ofi)),
     beside(step("ucx", steps::ucx)),
     beside(step("other-versions", steps::other_versions)),
     beside(installed("faults-sample", steps::faults_sample)),
+    beside(step("crates", steps::crates)),
 ];
 
 /// The steps of `--full` after those of `cargo xtask check`, [`MORE`] and [`PROVIDERS`].

@@ -112,6 +112,19 @@ fn pes_that_share_cpus_exchange_by_a_counter() {
 }
 
 #[test]
+fn a_power_of_two_of_members_on_several_nodes_gather_with_partners() {
+    use AllGatherAlgorithm::{Bruck, RecursiveDoubling, Ring};
+    let choose = |nbytes, facts| built_in().choose::<AllGatherAlgorithm>(nbytes, || facts);
+    let of_four = ChoiceFacts {
+        members: 4,
+        ..APART
+    };
+    assert_eq!(choose(32, of_four), RecursiveDoubling);
+    assert_eq!(choose(512 << 10, of_four), Ring);
+    assert_eq!(choose(56, APART), Bruck);
+}
+
+#[test]
 fn long_vectors_are_scanned_directly_where_memory_is_shared() {
     use ScanAlgorithm::{Central, Direct, RecursiveDoubling};
     let choose = |nbytes, facts| built_in().choose::<ScanAlgorithm>(nbytes, || facts);

@@ -210,9 +210,9 @@ const fn launch(program: &'static str, pes: usize) -> Launch {
 const COLLECTIVES: Suite = Suite {
     name: "collectives",
     programs: &[
-        ("bare_reduction", 2),
-        ("bare_reduction", 8),
-        ("bare_reduction", 16),
+        ("bare_collectives", 2),
+        ("bare_collectives", 8),
+        ("bare_collectives", 16),
     ],
     measured: &[
         on_active_sets("2 PEs", 2),
@@ -226,7 +226,7 @@ const COLLECTIVES: Suite = Suite {
 /// its MPI.
 const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
-    programs: &[("bare_reduction", 2), ("bare_reduction", 4)],
+    programs: &[("bare_collectives", 2), ("bare_reduction", 4)],
     measured: &[on_active_sets("2 PEs", 2), on_active_sets("4 PEs", 4)],
     environment: &[
         ("SHMEM_ONNODE", "off"),

@@ -1,11 +1,15 @@
-/* A lower bound for a max-reduction of 1 MiB over all PEs: the same work without the library. The
- * floors of shmem-perf are only those of two PEs.
+/* Lower bounds for collectives of 1 MiB over all PEs: the same work without the library. The floors
+ * of shmem-perf are only those of two PEs, and of one transfer.
  *
- * It prints `bare_max_large nanoseconds`. If PEs share memory, that is the memory traffic that the
- * reduction cannot avoid: in each PE's vectors, every PE copies its share of the source to the
- * destination. Otherwise a power of two of PEs reduce over plain sockets: they exchange and combine
- * halves, then halves of these, and so on, and send the results back in the reverse order. Other
- * numbers of PEs print nothing.
+ * `bare_max_large nanoseconds` is a max-reduction. If PEs share memory, that is the memory traffic
+ * that the reduction cannot avoid: in each PE's vectors, every PE copies its share of the source to
+ * the destination. Otherwise a power of two of PEs reduce over plain sockets: they exchange and
+ * combine halves, then halves of these, and so on, and send the results back in the reverse order.
+ * Other numbers of PEs print nothing.
+ *
+ * Two PEs that share no memory also print `bare_broadcast64_large`, a broadcast over the socket on
+ * an active set, which the receiver answers by one word; and `bare_broadcast_large`, that on a team,
+ * where the root also copies its source to its destination.
  *
  * It calls only routines of OpenSHMEM 1.4, so any library can build it unchanged.
  */
@@ -31,20 +35,22 @@ static void copies(int me, long count)
     }
 }
 
-/* Sends and receives `count` words. While neither direction progresses, it yields the CPU 20 times,
- * and then sleeps in poll: a partner that runs on the same CPU needs it. */
-static void exchange_plainly(int connection, long *from, long *to, int count)
+/* Sends `n_out` words and receives `n_in` words. While neither direction progresses, it yields the
+ * CPU 20 times, and then sleeps in poll: a partner that runs on the same CPU needs it. */
+static void exchange_plainly(int connection, long *from, int n_out, long *to, int n_in)
 {
     char *out = (char *)from, *in = (char *)to;
-    size_t unsent = count * sizeof *from, missing = unsent;
+    size_t unsent = n_out * sizeof *from, missing = n_in * sizeof *to;
     int idle = 0;
     while (unsent + missing > 0) {
-        const ssize_t sent = send(connection, out, unsent < at_a_time ? unsent : at_a_time, MSG_DONTWAIT | MSG_NOSIGNAL);
+        const ssize_t sent =
+            unsent == 0 ? 0 : send(connection, out, unsent < at_a_time ? unsent : at_a_time, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             out += sent;
             unsent -= sent;
         }
-        const ssize_t received = recv(connection, in, missing < at_a_time ? missing : at_a_time, MSG_DONTWAIT);
+        const ssize_t received =
+            missing == 0 ? 0 : recv(connection, in, missing < at_a_time ? missing : at_a_time, MSG_DONTWAIT);
         if (received > 0) {
             in += received;
             missing -= received;
@@ -70,18 +76,44 @@ static void plain_reductions(int me, long count)
             length /= 2;
             const int given = me & bit ? first : first + length;
             first += me & bit ? length : 0;
-            exchange_plainly(connections[round++], (long *)own + given, landed, length);
+            exchange_plainly(connections[round++], (long *)own + given, length, landed, length);
             for (int k = 0; k < length; k++)
                 dest[first + k] = own[first + k] > landed[k] ? own[first + k] : landed[k];
         }
         /* Exchange the results with the same partners in the reverse order. */
         while (round-- > 0) {
             const int upper = me >> round & 1, other = upper ? first - length : first + length;
-            exchange_plainly(connections[round], dest + first, dest + other, length);
+            exchange_plainly(connections[round], dest + first, length, dest + other, length);
             first = upper ? other : first;
             length *= 2;
         }
     }
+}
+
+/* Broadcasts from PE 0, which also copies its source to its destination if it is `on_team`. */
+static void plain_broadcasts(int me, long count, int on_team)
+{
+    for (long i = 0; i < count; i++) {
+        if (me == 0) {
+            exchange_plainly(connections[0], source, LARGE, NULL, 0);
+            if (on_team)
+                memcpy(dest, source, LARGE * sizeof *dest);
+            exchange_plainly(connections[0], NULL, 0, landed, 1);
+        } else {
+            exchange_plainly(connections[0], NULL, 0, dest, LARGE);
+            exchange_plainly(connections[0], dest, 1, NULL, 0);
+        }
+    }
+}
+
+static void plain_broadcasts_on_set(int me, long count)
+{
+    plain_broadcasts(me, count, 0);
+}
+
+static void plain_broadcasts_on_team(int me, long count)
+{
+    plain_broadcasts(me, count, 1);
 }
 
 static void connect_all(int me, int n)
@@ -134,6 +166,14 @@ int main(void)
         for (int i = 0; i < LARGE; i++)
             if (dest[i] != i + n - 1)
                 give_up("a plain maximum is wrong");
+        if (n == 2) {
+            at_a_time = LARGE * sizeof(long);
+            time_of("bare_broadcast64_large", plain_broadcasts_on_set, count);
+            time_of("bare_broadcast_large", plain_broadcasts_on_team, count);
+            for (int i = 0; i < LARGE; i++)
+                if (dest[i] != i)
+                    give_up("a plain broadcast is wrong");
+        }
     }
     shmem_free(dest);
     shmem_free(source);

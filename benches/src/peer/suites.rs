@@ -226,7 +226,7 @@ const COLLECTIVES: Suite = Suite {
 /// its MPI.
 const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
-    programs: &[("bare_collectives", 2), ("bare_reduction", 4)],
+    programs: &[("bare_collectives", 2), ("bare_collectives", 4)],
     measured: &[on_active_sets("2 PEs", 2), on_active_sets("4 PEs", 4)],
     environment: &[
         ("SHMEM_ONNODE", "off"),

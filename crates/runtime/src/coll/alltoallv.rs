@@ -2,8 +2,9 @@
 //! sets.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the PEs
-//! exchange offsets and sizes: in lines where there are some, otherwise by messages. Each PE
-//! accesses only its own arrays of offsets and sizes, so these need not be symmetric.
+//! exchange offsets and sizes: in lines or in tables that they publish on one node, otherwise by
+//! messages. Each PE accesses only its own arrays of offsets and sizes, so these need not be
+//! symmetric.
 #![allow(unsafe_code)]
 
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
@@ -12,6 +13,7 @@ use crate::coll::private::private;
 use crate::message_purpose::MessagePurpose;
 use crate::own_pe::Caller;
 use core::ffi::c_int;
+use rushmem_collectives::choice::AllToAllAlgorithm;
 use rushmem_collectives::{LINE_BYTES, Step, pairwise};
 use rushmem_communication::links::Links;
 use rushmem_communication::net::copy::CopyBetweenPes;
@@ -70,7 +72,7 @@ pub unsafe fn alltoallv(
     // SAFETY: the caller promises that `blocks.sizes` is valid for reads of an entry for each
     // member.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let [target_offsets, received] = exchange(&mut executor, [&offsets, &sizes]);
+    let [target_offsets, received] = exchange(&mut executor, 0, [&offsets, &sizes]);
     if pe.job().settings.checks() {
         require_places_apart(call, &offsets, &received);
     }
@@ -133,7 +135,7 @@ pub unsafe fn alltoallv_packed(
     // SAFETY: the caller promises that `blocks.sizes` is valid for reads of an entry for each
     // member.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let [received] = exchange(&mut executor, [&sizes]);
+    let [received] = exchange(&mut executor, 0, [&sizes]);
 
     let mut total = 0u64;
     let mut starts = Vec::with_capacity(received.len());
@@ -153,7 +155,7 @@ pub unsafe fn alltoallv_packed(
         );
     }
 
-    let [target_offsets] = exchange(&mut executor, [&starts]);
+    let [target_offsets] = exchange(&mut executor, 1, [&starts]);
     // SAFETY: the caller promises that `blocks.offsets` is valid for reads of an entry for each
     // member.
     unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
@@ -194,11 +196,25 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
         .collect()
 }
 
+/// The number of columns of entries that a call exchanges.
+const COLUMNS: usize = 2;
+
 /// Sends each member its entry of each column. Returns the columns of entries that the members have
-/// sent to this one.
-fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
-    if executor.facts().lines {
+/// sent to this one. `first` is the number of the first of these columns in the call.
+fn exchange<const W: usize>(
+    executor: &mut Executor<'_>,
+    first: usize,
+    columns: [&[u64]; W],
+) -> [Vec<u64>; W] {
+    let facts = executor.facts();
+    let algorithm: AllToAllAlgorithm = executor.choose(W * size_of::<u64>());
+    if algorithm == AllToAllAlgorithm::Lines {
         return exchange_in_lines(executor, columns);
+    }
+    let table_bytes = COLUMNS * size_of_val(columns[0]);
+    let has_room = executor.n() > 1 && table_bytes <= facts.receive_buffer_bytes;
+    if facts.one_node() && has_room {
+        return exchange_published(executor, first, columns);
     }
 
     let links = executor.links;
@@ -242,6 +258,31 @@ fn exchange<const W: usize>(executor: &mut Executor<'_>, columns: [&[u64]; W]) -
     received
 }
 
+/// Exchanges entries of members on one node: each member publishes its columns, syncs, and reads
+/// the entries for it. A call publishes a column once, and no member leaves the call before the
+/// others have read it.
+fn exchange_published<const W: usize>(
+    executor: &mut Executor<'_>,
+    first: usize,
+    columns: [&[u64]; W],
+) -> [Vec<u64>; W] {
+    let internal = &executor.links.area;
+    let members = executor.members();
+    let me = executor.me() as usize;
+    let table = internal
+        .areas()
+        .packed(executor.collective.team.receive_buffers());
+    let place = |column: usize| table + (first + column) * members.n as usize * size_of::<u64>();
+
+    for (number, column) in columns.into_iter().enumerate() {
+        internal.write_own(place(number), column);
+    }
+    executor.sync();
+
+    let entry = me * size_of::<u64>();
+    std::array::from_fn(|column| internal.words_of(members.world_pes(), place(column) + entry))
+}
+
 /// Exchanges entries in the cache lines of the flags that announce them.
 fn exchange_in_lines<const W: usize>(
     executor: &mut Executor<'_>,
@@ -283,8 +324,19 @@ impl Delivery<'_> {
         let call = executor.collective.call;
         let links = executor.links;
         let members = executor.members();
+        let n = executor.n();
+        let me = executor.me();
 
-        for step in pairwise::all_to_all(executor.n(), executor.me()) {
+        if executor.facts().one_node() {
+            for distance in 1..=n {
+                let member = (me + distance) % n;
+                self.copy(call, links, member, members.world_pe(member));
+            }
+            executor.sync();
+            return;
+        }
+
+        for step in pairwise::all_to_all(n, me) {
             match step {
                 Step::Put { peer, .. } => {
                     self.copy(call, links, peer.index, members.world_pe(peer.index));
@@ -292,7 +344,7 @@ impl Delivery<'_> {
                 }
                 Step::Wait { peer } => executor.wait(peer),
                 // The plan has no other step than the copy of this member's own block.
-                _ => self.copy(call, links, executor.me(), links.job.me),
+                _ => self.copy(call, links, me, links.job.me),
             }
         }
     }

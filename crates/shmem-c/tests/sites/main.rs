@@ -17,6 +17,7 @@ testkit::test_modules! {
     hangs,
     hosts,
     huge_pages,
+    kokkos,
     launchers,
     local_memory,
     meetings,

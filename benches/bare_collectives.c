@@ -1,5 +1,5 @@
-/* Lower bounds for collectives of 1 MiB over all PEs: the same work without the library. The floors
- * of shmem-perf are only those of two PEs, and of one transfer.
+/* Collectives of 1 MiB over all PEs without the library: the same work over memory or plain sockets.
+ * The floors of shmem-perf are only those of two PEs, and of one transfer.
  *
  * `bare_max_large nanoseconds` is a max-reduction. If PEs share memory, that is the memory traffic
  * that the reduction cannot avoid: in each PE's vectors, every PE copies its share of the source to
@@ -7,9 +7,9 @@
  * combine halves, then halves of these, and so on, and send the results back in the reverse order.
  * Other numbers of PEs print nothing.
  *
- * Two PEs that share no memory also print `bare_broadcast64_large`, a broadcast over the socket on
- * an active set, which the receiver answers by one word; and `bare_broadcast_large`, that on a team,
- * where the root also copies its source to its destination.
+ * Two PEs that share no memory also print `bare_broadcast64_large`, a broadcast on an active set
+ * over the socket, which the receiver answers by one word; and `bare_broadcast_large`, that on a
+ * team, where the root also copies its source to its destination.
  *
  * It calls only routines of OpenSHMEM 1.4, so any library can build it unchanged.
  */

@@ -27,7 +27,7 @@ pub struct TestStep {
     /// The step whose result this one needs. If that step fails, this one is skipped.
     pub after: Option<&'static str>,
     /// True if the step may run at the same time as its neighbors in the table for which this is
-    /// true, too: for most of its time it waits, or keeps only one CPU busy.
+    /// true, too: for most of its time it waits, builds, or keeps only one CPU busy.
     is_beside: bool,
     run: fn(&TestSession) -> Result<StepOutcome>,
 }

@@ -47,7 +47,7 @@ const BARE: &[TestStep] = &[step("bare", bare::step)];
 const PROVIDERS: &[TestStep] = &[
     step("needs", steps::needs),
     step("install", steps::install),
-    // First the builds: each is of another profile or compiler, so none waits for the other.
+    // First the builds, then what waits for most of its time.
     beside(step("docs", docs::step)),
     beside(installed("counts", steps::counts)),
     beside(step("miri", steps::miri)),

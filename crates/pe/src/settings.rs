@@ -257,7 +257,7 @@ settings! {
         |value| forced(value?), "auto, lines, bruck, recursive_doubling, ring, neighbor_exchange or central";
     /// The algorithm of an alltoall; `None` leaves the choice to the table of algorithms.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
-        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, lines, pairwise, bruck or central";
+        "the algorithm of alltoall and alltoalls, and of the offsets of alltoallv, where it can be used, the same on all PEs: auto, lines, pairwise, bruck or central";
         |value| forced(value?), "auto, lines, pairwise, bruck or central";
     /// The algorithm of a scan; `None` leaves the choice to the table of algorithms.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");

@@ -29,8 +29,8 @@ use crate::runner::{
 use crate::verbs::{self, VerbsFlags};
 use crate::{benches, bindings, book, symbols};
 
-/// The package of the copies and atomics by which all others access symmetric memory. Its tests
-/// are those that Miri runs in `--providers`.
+/// The package of the copies and atomics by which all others access symmetric memory. In
+/// `--providers` Miri runs only tests of this package.
 const OF_COPIES: &str = "rushmem-transport";
 /// The further packages with unsafe code whose tests Miri runs in `--full`: a build of them takes
 /// Miri longer than all of these tests.

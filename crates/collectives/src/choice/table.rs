@@ -21,8 +21,9 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
 //   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB of all sources. One member
 //   does the work of all, so with more members, which may have more cores, it has short vectors
-//   alone. In a reduce_to, whose root alone gets the result, it takes 0.3 to 0.6 of `direct` for 4
-//   to 32 KiB with 32 and 64 PEs.
+//   alone. In a reduce_to, whose root alone gets the result, it takes 0.3 to 0.9 of `direct` for 4
+//   to 32 KiB with 32 and 64 PEs on two cores; where there are more cores, `direct` divides longer
+//   vectors among them.
 // - scan on one node, with two PEs on two cores: `recursive_doubling` takes 0.7 to 1 of `direct`
 //   for up to 1.5 KiB, 3 to 4 for 4 KiB, and 3 to 10 from 8 KiB on.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,
@@ -37,9 +38,10 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   and over TCP `ring` takes 1.3 to 1.7 of either. With 2 MiB of eight PEs `neighbor_exchange`
 //   takes 0.86 of `recursive_doubling`.
 // - collect over a network, if each PE has a CPU: `bruck` sends twice where a run of blocks wraps
-//   around, and each member receives from another PE than it sends to. A reduction of 8 bytes by
-//   `recursive_doubling`, which has the same messages as a collect by it, takes 0.67 of a collect
-//   by `bruck` with 4 and 16 PEs over TCP.
+//   around, and each member receives from another PE than it sends to. With 4 and 16 PEs over TCP,
+//   a reduction of 8 bytes by `recursive_doubling` takes 0.67 of a collect of 8 bytes by `bruck`. A
+//   collect by `recursive_doubling`, which has as many messages to the same partners as that
+//   reduction, was not measured there.
 // - collect and alltoall on one node, if PEs share CPUs: with three, four and eight PEs, `central`
 //   takes 1 to 1.1 times as long as the puts and the barrier in it, for blocks of 8 bytes to 256
 //   KiB; `bruck` 1.2 to 2.8 times, `ring` 1.2 to 4 times, and `pairwise` 1 to 1.8 times. With 16 to

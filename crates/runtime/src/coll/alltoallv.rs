@@ -259,8 +259,8 @@ fn exchange<const W: usize>(
 }
 
 /// Exchanges entries of members on one node: each member publishes its columns, syncs, and reads
-/// the entries for it. A call publishes a column once, and no member leaves the call before the
-/// others have read it.
+/// the entries for it. No other member accesses this memory outside such a call; a call publishes a
+/// column once, and no member leaves the call before the others have read it.
 fn exchange_published<const W: usize>(
     executor: &mut Executor<'_>,
     first: usize,
@@ -328,6 +328,8 @@ impl Delivery<'_> {
         let me = executor.me();
 
         if executor.facts().one_node() {
+            // The PE that was signaled last may sleep, and copies may take long.
+            executor.signals.ring();
             for distance in 1..=n {
                 let member = (me + distance) % n;
                 self.copy(call, links, member, members.world_pe(member));

@@ -27,7 +27,7 @@ fn collectives_of(operation: &str) -> Vec<Collective> {
         "gather" => vec![Collective::Gather(0), Collective::Gather(3)],
         "scatter" => vec![Collective::Scatter(0), Collective::Scatter(3)],
         "collect" => vec![Collective::Collect, Collective::Fcollect],
-        "alltoall" => vec![Collective::Alltoall],
+        "alltoall" => vec![Collective::Alltoall, Collective::Alltoallv],
         "scan" => OPERATORS
             .iter()
             .take(4)
@@ -231,11 +231,14 @@ fn teams_in_turn_do_not_disturb_each_other() {
                 Collective::Gather(2),
                 Collective::Scatter(0),
                 Collective::Inscan(&OPERATORS[0]),
+                Collective::Alltoallv,
             ];
+            let n_collectives = collectives.len();
             for turn in 0..200 {
                 let (team, members) = &teams[turn * 7 % 5];
                 if members.contains(&pe.me()) {
-                    let case = Case::of(collectives[turn % 9 * (turn / 9) % 9], 9, turn as u64);
+                    let which = turn * (turn / n_collectives) % n_collectives;
+                    let case = Case::of(collectives[which], 9, turn as u64);
                     let place = Place {
                         team: (*team).into(),
                         members,

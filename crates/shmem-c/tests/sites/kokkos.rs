@@ -1,4 +1,4 @@
-//! A program that shares views of Kokkos, from docs/c.md. The tests are ignored without Kokkos as
+//! A program that shares views of Kokkos, from docs/c.md. The test is ignored without Kokkos as
 //! Debian has it.
 
 use std::path::{Path, PathBuf};
@@ -33,29 +33,22 @@ fn program() -> PathBuf {
     compile_text("kokkos.cpp", text, tmpdir, &flags)
 }
 
-/// Runs the program, whose result shows that each halo has reached the views.
-#[track_caller]
-fn runs(variable: &str, value: &str) {
-    let outcome = Job::new(program()).n(4).env(variable, value).run();
-    assert!(outcome.status.success(), "{outcome}");
-    let printed: Vec<&str> = outcome.lines().collect();
-    assert_eq!(printed, ["4 PEs: the heat is 6000"], "{outcome}");
-}
-
-fn on_a_node() {
-    runs("SHMEM_ONNODE", "on");
-}
-
-fn over_a_network() {
-    runs("SHMEM_ONNODE", "off");
-}
-
-fn checked() {
-    runs("SHMEM_CHECK", "1");
+/// Runs the program on a node, over a network and checked. Its result shows that each halo has
+/// reached the views.
+fn views_are_symmetric() {
+    let program = program();
+    for (variable, value) in [
+        ("SHMEM_ONNODE", "on"),
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_CHECK", "1"),
+    ] {
+        let outcome = Job::new(&program).n(4).env(variable, value).run();
+        assert!(outcome.status.success(), "{outcome}");
+        let printed: Vec<&str> = outcome.lines().collect();
+        assert_eq!(printed, ["4 PEs: the heat is 6000"], "{outcome}");
+    }
 }
 
 testkit::module_tests! {
-    on_a_node,
-    over_a_network,
-    checked,
+    views_are_symmetric,
 }

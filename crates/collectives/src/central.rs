@@ -8,8 +8,7 @@
 //! scheduler over all members ends a collective and begins the next. The counter is in memory that
 //! all members share.
 
-use crate::index::ahead;
-use crate::{Buffer, DirectWork, Receivers, Step};
+use crate::{Buffer, DirectWork, Receivers, SentParts, Step};
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts: the last member to arrive
 /// combines the sources of all, in the order of the indices, and stores the result in all
@@ -93,36 +92,24 @@ pub fn all_reduce_private(n: u32) -> impl Iterator<Item = Step> + Clone {
 /// Returns the plan of an all-gather: each member copies part 0 of its `Source` to its part of
 /// `Dest` of all. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    exchange(n, me, |_| 0)
+    exchange(n, me, SentParts::First)
 }
 
 /// Returns the plan of an all-to-all: each member copies part `k` of its `Source` to its part of
 /// `Dest` of member `k`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    exchange(n, me, |peer| peer)
+    exchange(n, me, SentParts::OfReceiver)
 }
 
 /// Returns the plan in which each member copies a part of its `Source` to its part of `Dest` of
-/// each member, and then arrives at the counter: the part that `part` returns for the receiver.
-fn exchange(
-    n: u32,
-    me: u32,
-    part: impl Fn(u32) -> u32 + Copy,
-) -> impl Iterator<Item = Step> + Clone {
+/// each member, and then arrives at the counter.
+fn exchange(n: u32, me: u32, sent: SentParts) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy {
-        from: Buffer::Source.at(part(me)),
+        from: Buffer::Source.at(sent.of(me)),
         to: Buffer::Dest.at(me),
         count: 1,
     };
-    let puts = (1..n).map(move |distance| {
-        let peer = ahead(n, me, distance);
-        Step::PutDirect {
-            peer,
-            from: Buffer::Source.at(part(peer)),
-            to: Buffer::Dest.at(me),
-            count: 1,
-        }
-    });
+    let puts = (n > 1).then_some(Step::PutToOthers { sent, to: me });
     std::iter::once(own).chain(puts).chain(sync(n))
 }
 

@@ -42,7 +42,7 @@ mod step;
 pub mod two_level;
 
 pub use edge::{Edge, LINE_BYTES, Partner};
-pub use step::{Buffer, DirectWork, Operand, Receivers, Span, Step};
+pub use step::{Buffer, DirectWork, Operand, Receivers, SentParts, Span, Step};
 
 /// The digest of the sources of this crate, which must be equal on all PEs of a job.
 pub const SOURCES: u64 = rushmem_derive::digest_of_sources!();

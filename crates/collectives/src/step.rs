@@ -67,6 +67,25 @@ pub enum Receivers {
     Each,
 }
 
+/// The parts of `Source` that [`Step::PutToOthers`] copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SentParts {
+    /// Part 0, for all receivers.
+    First,
+    /// Part `k` for member `k`.
+    OfReceiver,
+}
+
+impl SentParts {
+    /// Returns the part that a member receives.
+    pub const fn of(self, receiver: u32) -> u32 {
+        match self {
+            Self::First => 0,
+            Self::OfReceiver => receiver,
+        }
+    }
+}
+
 /// Work on the arrays of all members, which one of them does. No member is signaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DirectWork {
@@ -127,6 +146,15 @@ pub enum Step {
         to: Span,
         /// The number of parts, at least 1.
         count: u32,
+    },
+    /// Copy a part of `Source` to part `to` of `Dest` of each other member, as
+    /// [`PutDirect`](Step::PutDirect) does. One step instead of many, since a short copy takes less
+    /// time than a step.
+    PutToOthers {
+        /// The parts that are copied.
+        sent: SentParts,
+        /// The position of the part at each receiver.
+        to: u32,
     },
     /// Signal `peer` without data.
     Signal {
@@ -306,7 +334,10 @@ impl Step {
             Step::TakeCombined { owner } => Step::TakeCombined {
                 owner: number(owner),
             },
-            Step::Copy { .. } | Step::Reduce { .. } | Step::Direct(_) => self,
+            Step::Copy { .. }
+            | Step::PutToOthers { .. }
+            | Step::Reduce { .. }
+            | Step::Direct(_) => self,
         }
     }
 

@@ -201,6 +201,7 @@ impl Model<'_> {
                 | Step::TakeCombined { .. }
                 | Step::AwaitRelease { .. }
                 | Step::PutDirect { .. }
+                | Step::PutToOthers { .. }
                 | Step::Direct(_) => {
                     bail!(
                         "{} needs memory that all members share",

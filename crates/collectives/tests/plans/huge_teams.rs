@@ -51,6 +51,7 @@ fn signals(call: Call, n: u32, me: u32) -> Signals {
             Step::Copy { .. }
             | Step::Get { .. }
             | Step::PutDirect { .. }
+            | Step::PutToOthers { .. }
             | Step::Reduce { .. }
             | Step::Direct(_) => {}
         }

@@ -253,6 +253,12 @@ impl<'a> Simulation<'a> {
                 let values = self.read(me, from, count)?;
                 self.store(me, peer, to, values)?;
             }
+            Step::PutToOthers { sent, to } => {
+                for peer in (0..self.team.n).filter(|peer| *peer != me) {
+                    let values = self.read(me, Buffer::Source.at(sent.of(peer)), 1)?;
+                    self.store(me, peer, Buffer::Dest.at(to), values)?;
+                }
+            }
             Step::Signal { peer } => self.send(me, self.peer(me, peer)?, None),
             Step::Wait { peer } => {
                 let Some(signal) = self.network.wait(peer, me) else {

@@ -20,6 +20,7 @@ fn max_volume(n: u32, call: Call) -> Volume {
         for step in call.plan(n, me) {
             match step {
                 Step::Put { count, .. } | Step::PutDirect { count, .. } => moved.put += count,
+                Step::PutToOthers { .. } => moved.put += n - 1,
                 Step::Get { count, .. } => moved.got += count,
                 Step::Direct(DirectWork::Reduce { count, to, .. }) => {
                     moved.got += (n - 1) * count;

@@ -330,8 +330,7 @@ impl Delivery<'_> {
         if executor.facts().one_node() {
             // The PE that was signaled last may sleep, and copies may take long.
             executor.signals.ring();
-            for distance in 1..=n {
-                let member = (me + distance) % n;
+            for member in executor.others().chain([me]) {
                 self.copy(call, links, member, members.world_pe(member));
             }
             executor.sync();

@@ -203,6 +203,14 @@ impl<'a> Executor<'a> {
         self.collective.team.me().0
     }
 
+    /// Returns the other members, from the next one on, so that not all of them copy to the same
+    /// member at the same time.
+    pub(in crate::coll) fn others(&self) -> impl Iterator<Item = u32> + use<> {
+        let n = self.n();
+        let me = self.me();
+        (me + 1..n).chain(0..me)
+    }
+
     /// Returns the members by node, for plans of two levels: within nodes, and between the leaders
     /// of nodes. A team has flags only for members at certain distances, at which leaders need not
     /// be, so these plans use the flags of pairs of PEs.
@@ -285,6 +293,13 @@ impl<'a> Executor<'a> {
                     to,
                     count,
                 } => arrays.put(endpoints, members.world_pe(peer), from, to, count),
+                Step::PutToOthers { sent, to } => {
+                    for peer in self.others() {
+                        let from = Buffer::Source.at(sent.of(peer));
+                        let to = Buffer::Dest.at(to);
+                        arrays.put(endpoints, members.world_pe(peer), from, to, 1);
+                    }
+                }
                 Step::Signal { peer } => self.signal(peer),
                 Step::Wait { peer } => {
                     self.wait(peer);
@@ -523,6 +538,7 @@ impl PlanArrays<'_> {
     }
 
     /// Copies parts of a buffer of this PE to a buffer of `pe`, and completes the copy.
+    #[inline(always)]
     fn put(&self, endpoints: &Endpoints, pe: Pe, from: Span, to: Span, count: u32) {
         let (source, dest) = self
             .contiguous(self.own_span(from), self.own_span(to), count)

@@ -55,12 +55,7 @@ impl Page {
     /// If there is none, or more than one.
     #[track_caller]
     pub fn block(&self, language: &str, words: &str) -> String {
-        let mut found = self.blocks(language);
-        found.retain(|block| block.contains(words));
-        let [block] = &found[..] else {
-            panic!("{} blocks contain {words}", found.len())
-        };
-        block.clone()
+        block(&self.text, language, words)
     }
 
     /// Writes a file in the directory.
@@ -128,6 +123,20 @@ impl Page {
     pub fn end(self) {
         fs::remove_dir_all(&self.dir).expect("the directory");
     }
+}
+
+/// Returns the fenced block of a text in a language that contains these words.
+///
+/// # Panics
+/// If there is none, or more than one.
+#[track_caller]
+pub fn block(text: &str, language: &str, words: &str) -> String {
+    let mut found = blocks(text, language);
+    found.retain(|block| block.contains(words));
+    let [block] = &found[..] else {
+        panic!("{} blocks contain {words}", found.len())
+    };
+    block.clone()
 }
 
 /// Returns the fenced blocks of a text in a language. A fence may name attributes after the

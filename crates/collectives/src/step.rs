@@ -77,7 +77,7 @@ pub enum SentParts {
 }
 
 impl SentParts {
-    /// Returns the part that a member receives.
+    /// Returns the part that member `receiver` gets.
     pub const fn of(self, receiver: u32) -> u32 {
         match self {
             Self::First => 0,
@@ -147,9 +147,9 @@ pub enum Step {
         /// The number of parts, at least 1.
         count: u32,
     },
-    /// Copy a part of `Source` to part `to` of `Dest` of each other member, as
-    /// [`PutDirect`](Step::PutDirect) does. One step instead of many, since a short copy takes less
-    /// time than a step.
+    /// Copy a part of `Source` to part `to` of `Dest` of each other member. Like
+    /// [`PutDirect`](Step::PutDirect), this step signals no member. It replaces a step for each of
+    /// them, which would take longer than a short copy.
     PutToOthers {
         /// The parts that are copied.
         sent: SentParts,

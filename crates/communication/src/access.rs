@@ -411,6 +411,7 @@ impl Access {
                     local: unsafe { DestBuf::new(dest, nbytes) },
                     completion,
                 };
+
                 let done = self.endpoint().get(network::pe(self.pe), get);
                 if let Err(error) = done {
                     let dest = LocalBuf { base: dest, nbytes };

@@ -592,7 +592,8 @@ struct Setting {
 #[derive(Clone, Copy)]
 enum Which {
     All,
-    /// One part in [`LIBRARIES`] of those with operations of their own: the part with this index.
+    /// Of those with operations of their own, the ones that run over the library with this index in
+    /// [`LIBRARIES`].
     OverLibrary(usize),
 }
 

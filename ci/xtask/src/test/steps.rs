@@ -32,13 +32,13 @@ use crate::{benches, bindings, book, symbols};
 /// The package of the copies and atomics by which all others access symmetric memory. In
 /// `--providers` Miri runs only tests of this package.
 const OF_COPIES: &str = "rushmem-transport";
-/// The further packages with unsafe code whose tests Miri runs in `--full`: a build of them takes
-/// Miri longer than all of these tests.
+/// The further packages with unsafe code whose tests Miri runs, in `--full` alone: to build them
+/// takes longer than to run all of these tests.
 const WITH_UNSAFE_CODE: [&str; 2] = ["rushmem-runtime", "rushmem"];
 
 /// Parts of the names of the tests that Miri runs: those of unsafe code that start no process. In
-/// safe code Miri finds nothing that the tests themselves do not. None of the packages has a module
-/// with a name that is meant for another.
+/// safe code Miri finds nothing that the tests themselves do not. All packages get all parts: each
+/// is the name of a module in one package alone.
 const OF_UNSAFE_CODE: &[&str] = &[
     // In rushmem-transport.
     "mem::",

@@ -45,7 +45,7 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 // - collect and alltoall on one node, if PEs share CPUs: with three, four and eight PEs, `central`
 //   takes 1 to 1.1 times as long as the puts and the barrier in it, for blocks of 8 bytes to 256
 //   KiB; `bruck` 1.2 to 2.8 times, `ring` 1.2 to 4 times, and `pairwise` 1 to 1.8 times. With 16 to
-//   64 PEs it takes 1.1 to 1.5 times as long, `bruck` 0.9 to 2.5 and `pairwise` 1.3 to 3.2 times.
+//   64 PEs it takes 1 to 1.3 times as long, `bruck` 0.9 to 2.5 and `pairwise` 1.3 to 3.2 times.
 // - collect from 512 KiB on: `ring` and `neighbor_exchange` are faster than `bruck`, since
 //   neighbors share caches and links.
 // - alltoall of blocks of 8 bytes to 1 KiB: with eight PEs `bruck` takes 0.53 of `pairwise` on

@@ -57,6 +57,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
         None => {
             let access = Access::of_word::<T, C>(call, ctx, Argument::Source, pe.number());
             let op = AmoOp::Fetch;
+
             // SAFETY: the caller promises that `fetch` is valid for a write until the next quiet.
             unsafe { access.fetch_nbi(fetch.cast(), source.addr(), T::WIDTH, op, 0, 0) }
         }

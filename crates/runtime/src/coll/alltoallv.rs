@@ -2,9 +2,8 @@
 //! sets.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the PEs
-//! exchange offsets and sizes: in lines or in tables that they publish on one node, otherwise by
-//! messages. Each PE accesses only its own arrays of offsets and sizes, so these need not be
-//! symmetric.
+//! exchange offsets and sizes: in lines, on one node in tables that they publish, or by messages.
+//! Each PE accesses only its own arrays of offsets and sizes, so these need not be symmetric.
 #![allow(unsafe_code)]
 
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};

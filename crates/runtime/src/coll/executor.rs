@@ -203,8 +203,8 @@ impl<'a> Executor<'a> {
         self.collective.team.me().0
     }
 
-    /// Returns the other members, from the next one on, so that not all of them copy to the same
-    /// member at the same time.
+    /// Returns the other members, from the next one on: members that copy to all others do not
+    /// begin with the same one.
     pub(in crate::coll) fn others(&self) -> impl Iterator<Item = u32> + use<> {
         let n = self.n();
         let me = self.me();
@@ -669,30 +669,27 @@ impl PlanArrays<'_> {
     #[inline(always)]
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
+
         match (span.buffer, self.parts) {
             (_, Parts::Equal(nbytes)) => first * nbytes,
-            (Buffer::Accumulator | Buffer::Receive(_), _) | (_, Parts::Whole(_)) => 0,
-            (_, Parts::Vector) => first * DIRECT_PART,
+            // Such a buffer has one part.
+            (Buffer::Accumulator | Buffer::Receive(_), _)
+            | (_, Parts::Whole(_))
+            | (Buffer::Source, Parts::Table(_)) => 0,
             (Buffer::Dest, Parts::Table(table)) => table[first],
-            (Buffer::Source, Parts::Table(_)) => 0,
+            (_, Parts::Vector) => first * DIRECT_PART,
             (
-                Buffer::Dest,
+                buffer,
                 Parts::Strided {
                     dst,
-                    nelems,
-                    elem_bytes,
-                    ..
-                },
-            ) => first * nelems * dst * elem_bytes,
-            (
-                Buffer::Source,
-                Parts::Strided {
                     sst,
                     nelems,
                     elem_bytes,
-                    ..
                 },
-            ) => first * nelems * sst * elem_bytes,
+            ) => {
+                let stride = if buffer == Buffer::Dest { dst } else { sst };
+                first * nelems * stride * elem_bytes
+            }
         }
     }
 }

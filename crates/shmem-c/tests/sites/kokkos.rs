@@ -1,10 +1,12 @@
-//! A program that shares views of Kokkos, from docs/c.md. The test is ignored without Kokkos as
-//! Debian has it.
+//! The program of docs/c.md whose views of Kokkos are symmetric memory. The test is ignored if
+//! Debian's package of Kokkos is not installed.
 
 use std::path::{Path, PathBuf};
 
-use testkit::pages::blocks;
+use testkit::pages::block;
 use testkit::{Job, absent, compile_text};
+
+const PAGE: &str = include_str!("../../../../docs/c.md");
 
 /// The directory of the headers in the package `libtrilinos-kokkos-dev`.
 const INCLUDE: &str = "/usr/include/trilinos";
@@ -15,14 +17,7 @@ fn program() -> PathBuf {
         absent("the package libtrilinos-kokkos-dev is not installed");
     }
 
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/c.md");
-    let page = std::fs::read_to_string(page).expect("a page");
-    let mut programs = blocks(&page, "cpp");
-    programs.retain(|block| block.contains("<Kokkos_Core.hpp>"));
-    let [text] = &programs[..] else {
-        panic!("{} programs with Kokkos", programs.len())
-    };
-
+    let text = block(PAGE, "cpp", "<Kokkos_Core.hpp>");
     let tmpdir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let flags = [
         "-isystem",
@@ -30,11 +25,11 @@ fn program() -> PathBuf {
         "-Wl,--no-as-needed",
         "-ltrilinos_kokkoscore",
     ];
-    compile_text("kokkos.cpp", text, tmpdir, &flags)
+    compile_text("kokkos.cpp", &text, tmpdir, &flags)
 }
 
-/// Runs the program on a node, over a network and checked. Its result shows that each halo has
-/// reached the views.
+/// Runs the program on a node, over a network and checked. It prints another number if a halo is
+/// lost.
 fn views_are_symmetric() {
     let program = program();
     for (variable, value) in [

@@ -67,27 +67,28 @@ impl GroupLimit {
     /// Returns the number of processes that the kernel has killed in the group of a memory limit
     /// for lack of memory; 0 if it is not known.
     pub fn n_killed(&self) -> u64 {
-        for names in MEMORY {
-            // The file of one of the two versions exists.
-            if let Ok(text) = fs::read_to_string(self.file.with_file_name(names.kills)) {
-                return sum(&text, &["oom_kill"]);
-            }
-        }
-        0
+        self.file.parent().and_then(kills_in).unwrap_or(0)
     }
 }
 
-/// Returns the number of processes that the kernel has killed on this host for lack of memory, in
-/// any control group or outside; `None` if it does not count them, as before Linux 4.13.
-pub fn memory_kills_on_host() -> Option<u64> {
-    memory_kills(&fs::read_to_string("/proc/vmstat").ok()?)
+/// Returns the number of processes that the kernel has killed for lack of memory in the innermost
+/// control group of this process for which it counts them, or else on the whole host; `None` if it
+/// does not count them, as before Linux 4.13. Another group on the host may have a limit of its
+/// own, and kills there say nothing about the processes of this group.
+pub fn memory_kills() -> Option<u64> {
+    control_groups()
+        .iter()
+        .find_map(|dir| kills_in(dir))
+        .or_else(|| value(&fs::read_to_string("/proc/vmstat").ok()?, "oom_kill"))
 }
 
-fn memory_kills(vmstat: &str) -> Option<u64> {
-    let value = vmstat
-        .lines()
-        .find_map(|line| line.strip_prefix("oom_kill "))?;
-    value.trim().parse().ok()
+/// Returns the number of processes that the kernel has killed for lack of memory in the group of a
+/// directory; `None` if it does not count them there.
+fn kills_in(dir: &Path) -> Option<u64> {
+    MEMORY.iter().find_map(|names| {
+        let text = fs::read_to_string(dir.join(names.kills)).ok()?;
+        value(&text, "oom_kill")
+    })
 }
 
 fn tasks(dir: &Path) -> Option<GroupLimit> {
@@ -104,11 +105,12 @@ fn memory(dir: &Path) -> Option<GroupLimit> {
         let file = dir.join(names.limit);
         let limit = number(&file).filter(|limit| *limit < NO_LIMIT)?;
         let stat = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();
+        let cached = names.cached.iter().filter_map(|name| value(&stat, name));
         let used = number(&dir.join(names.used))?;
         Some(GroupLimit {
             file,
             limit,
-            used: used.saturating_sub(sum(&stat, &names.cached)),
+            used: used.saturating_sub(cached.sum()),
         })
     })
 }
@@ -117,17 +119,11 @@ fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Returns the sum of the values with these names. Each line of `text` has a name and a value.
-fn sum(text: &str, names: &[&str]) -> u64 {
-    let mut sum = 0;
-    for line in text.lines() {
-        if let Some((name, value)) = line.split_once(' ')
-            && names.contains(&name)
-        {
-            sum += value.trim().parse::<u64>().unwrap_or(0);
-        }
-    }
-    sum
+/// Returns the value with this name. Each line of `text` has a name and a value.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let (_, value) = lines.find(|(line_name, _)| *line_name == name)?;
+    value.trim().parse().ok()
 }
 
 /// Returns the directories of the groups that contain this process, in each hierarchy the innermost
@@ -247,13 +243,6 @@ mod tests {
     }
 
     #[test]
-    fn the_kills_of_the_host_are_read() {
-        let vmstat = "nr_free_pages 12\ndrop_slab 0\noom_kill 3\nnuma_pte_updates 0\n";
-        assert_eq!(memory_kills(vmstat), Some(3));
-        assert_eq!(memory_kills("nr_free_pages 12\n"), None);
-    }
-
-    #[test]
     fn the_values_of_a_group_are_read() {
         let dir = std::env::temp_dir().join(format!("topology-group-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory");
@@ -271,6 +260,7 @@ mod tests {
             "memory.stat",
             "anon 1\nfile 900\ninactive_file 300\nactive_file 200\n",
         );
+        assert_eq!(kills_in(&dir), None);
         write("memory.events", "oom 4\noom_kill 3\n");
         assert_eq!(read(), [Some((50, 7)), Some((9000, 4500))]);
         assert_eq!(memory(&dir).expect("a limit").n_killed(), 3);

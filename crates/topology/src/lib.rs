@@ -20,7 +20,7 @@ mod placement;
 mod sysfs;
 
 pub use cpus::CpuSet;
-pub use groups::{GroupLimit, memory_kills_on_host};
+pub use groups::{GroupLimit, memory_kills};
 pub use live::{cpus_at_once, has_choice, numa_node_of};
 pub use model::{Level, Nic, NicKind, Numa, Topology};
 pub use nics::assign;

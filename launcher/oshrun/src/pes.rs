@@ -258,9 +258,11 @@ fn failure(launch: &PreparedStart, pe: u32, error: &io::Error) -> StartFailure {
 /// sender, but the kernel counts such kills, in each control group and on the whole host.
 #[derive(Debug)]
 pub struct MemoryKills {
+    /// The groups of this process with a limit of memory.
     groups: Vec<KillCount>,
-    /// The number of kills on the host that are known; `None` if the kernel does not count them.
-    known_on_host: Option<u64>,
+    /// The number of kills that are known, whichever limit was reached; `None` if the kernel does
+    /// not count them.
+    known: Option<u64>,
 }
 
 /// A control group of this process with a limit of memory.
@@ -281,21 +283,21 @@ impl MemoryKills {
         }
         MemoryKills {
             groups,
-            known_on_host: rushmem_topology::memory_kills_on_host(),
+            known: rushmem_topology::memory_kills(),
         }
     }
 
     /// Returns a notice about a PE that SIGKILL has ended, if the kernel has counted a new kill,
     /// and counts that kill as known: further ones are those of PEs whose ends are handled later.
     fn notice(&mut self, pe: u32) -> Option<String> {
-        let is_new_on_host = self.count_on_host(rushmem_topology::memory_kills_on_host());
+        let is_new = self.count(rushmem_topology::memory_kills());
         if let Some(limit) = self.next_limit() {
             return Some(format!(
                 "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
                  this job, or start fewer PEs"
             ));
         }
-        is_new_on_host.then(|| {
+        is_new.then(|| {
             format!(
                 "the kernel has killed a process of this host for lack of memory since the job began, probably \
                  PE {pe}: let the program use less memory, or start fewer PEs on this host"
@@ -303,10 +305,10 @@ impl MemoryKills {
         })
     }
 
-    /// Returns true if `now`, the number of kills on the host, has a kill that is not known yet,
-    /// and counts one as known.
-    fn count_on_host(&mut self, now: Option<u64>) -> bool {
-        let (Some(known), Some(now)) = (&mut self.known_on_host, now) else {
+    /// Returns true if `now`, the number of kills, has a kill that is not known yet, and counts one
+    /// as known.
+    fn count(&mut self, now: Option<u64>) -> bool {
+        let (Some(known), Some(now)) = (&mut self.known, now) else {
             return false;
         };
         let is_new = now > *known;
@@ -334,12 +336,12 @@ mod tests {
     fn each_kill_for_lack_of_memory_explains_one_end() {
         let mut kills = MemoryKills {
             groups: Vec::new(),
-            known_on_host: Some(4),
+            known: Some(4),
         };
-        assert!(!kills.count_on_host(Some(4)));
-        assert!(kills.count_on_host(Some(6)));
-        assert!(kills.count_on_host(Some(6)));
-        assert!(!kills.count_on_host(Some(6)));
-        assert!(!kills.count_on_host(None));
+        assert!(!kills.count(Some(4)));
+        assert!(kills.count(Some(6)));
+        assert!(kills.count(Some(6)));
+        assert!(!kills.count(Some(6)));
+        assert!(!kills.count(None));
     }
 }

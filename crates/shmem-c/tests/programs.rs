@@ -83,7 +83,7 @@ struct Network {
     small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Values of `variable`, each with a job. `.._sample` runs a program with one of them, and
     /// neighbors in the list of programs with different ones. Their number is no multiple of
-    /// [`LIBRARIES`], so every third program meets all of them.
+    /// [`NETWORKS`], so every fourth program meets all of them.
     sample: &'static [(&'static str, Nodes)],
 }
 
@@ -224,7 +224,7 @@ impl Network {
     }
 
     fn runs_sample(&self, source: &str) {
-        assert_ne!(self.sample.len() % LIBRARIES, 0, "some jobs are left out");
+        assert_ne!(self.sample.len() % NETWORKS, 0, "some jobs are left out");
         let (path, nodes) = self.sample[position(source) % self.sample.len()];
         self.runs(source, path, nodes, &[]);
     }
@@ -543,8 +543,8 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// Programs of languages, of names and of the numbering of teams, beside those in Fortran. Their
-/// operations are those of the other programs, so `--providers` runs them over TCP alone. `--full`
-/// runs all programs over all networks.
+/// operations are those of the other programs, so only `--full` runs them over all networks. With
+/// `SHMEM_STATS`, many run over TCP.
 const OF_INTERFACES: [&str; 14] = [
     "c11_generics.c",
     "constants.c",
@@ -592,23 +592,23 @@ struct Setting {
 #[derive(Clone, Copy)]
 enum Which {
     All,
-    /// Of those with operations of their own, the ones that run over the library with this index in
-    /// [`LIBRARIES`].
-    OverLibrary(usize),
+    /// Of those with operations of their own, the ones that run over the network with this index,
+    /// which is less than [`NETWORKS`].
+    OverNetwork(usize),
 }
 
-/// The number of networks of libraries: UCX, libfabric and the strict fabric. `--providers` runs
-/// each program with operations of its own over one of them: what a provider does with each
-/// operation is tested by the conformance suite, and the engine above is the same. `--full` runs
-/// each program over all.
-const LIBRARIES: usize = 3;
+/// The number of networks: TCP, UCX, libfabric and the strict fabric. `--providers` runs each
+/// program with operations of its own over one of them: what a provider does with each operation
+/// is tested by the conformance suite, and the engine above is the same. `--full` runs each program
+/// over all.
+const NETWORKS: usize = 4;
 
 impl Which {
     fn contains(self, source: &str) -> bool {
         match self {
             Self::All => true,
-            Self::OverLibrary(index) => {
-                !is_of_interfaces(source) && position(source) % LIBRARIES == index
+            Self::OverNetwork(index) => {
+                !is_of_interfaces(source) && position(source) % NETWORKS == index
             }
         }
     }
@@ -633,10 +633,10 @@ impl Setting {
         }
     }
 
-    /// Returns the setting of `--providers` for one of [`LIBRARIES`].
-    const fn over_library(index: usize, name: &'static str, run: fn(&'static str)) -> Self {
+    /// Returns the setting of `--providers` for the network with this index.
+    const fn over_network(index: usize, name: &'static str, run: fn(&'static str)) -> Self {
         Self {
-            which: Which::OverLibrary(index),
+            which: Which::OverNetwork(index),
             ..Self::ignored(name, run, PROVIDERS)
         }
     }
@@ -650,10 +650,10 @@ const SETTINGS: [Setting; 13] = [
     Setting::usual("on_node_at_other_sizes", on_node_at_other_sizes),
     Setting::usual("checked", checked),
     Setting::usual("counted", counted),
-    Setting::ignored("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
-    Setting::over_library(0, "ucx_sample", |source| UCX.runs_sample(source)),
-    Setting::over_library(1, "ofi_sample", |source| OFI.runs_sample(source)),
-    Setting::over_library(2, "strict_sample", strict_sample),
+    Setting::over_network(0, "tcp_sample", |source| TCP.runs_sample(source)),
+    Setting::over_network(1, "ucx_sample", |source| UCX.runs_sample(source)),
+    Setting::over_network(2, "ofi_sample", |source| OFI.runs_sample(source)),
+    Setting::over_network(3, "strict_sample", strict_sample),
     Setting::ignored("strict_at_every_profile", strict_at_every_profile, FULL),
     Setting::ignored(
         "tcp_at_every_size",

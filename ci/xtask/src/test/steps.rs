@@ -281,9 +281,9 @@ fn faulty(session: &TestSession, which: &str) -> Result<StepOutcome> {
         .run()
 }
 
-/// Runs each program over TCP, and each with operations of its own also over UCX, libfabric or the
-/// strict fabric, in one of the network's sample jobs. If the library of its network is absent, a
-/// program runs over TCP alone. All are in one run, since each run compiles all programs.
+/// Runs each program with operations of its own over TCP, UCX, libfabric or the strict fabric, in
+/// one of the network's sample jobs, and the examples in Rust over TCP. If the library of its
+/// network is absent, a program is skipped.
 pub fn samples(session: &TestSession) -> Result<StepOutcome> {
     let mut arguments = vec!["_sample::", "--ignored"];
     let mut absent = Vec::new();

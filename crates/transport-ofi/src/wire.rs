@@ -68,6 +68,7 @@ impl OfiWire {
 
         let caps = WireCaps {
             batches,
+            lone_puts_are_requests: false,
             sessions: batches,
             order,
             polled,

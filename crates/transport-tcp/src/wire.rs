@@ -62,6 +62,7 @@ impl TcpWire {
         let tuning = &shared.tuning;
         let caps = WireCaps {
             batches: true,
+            lone_puts_are_requests: false,
             sessions: true,
             order: StreamOrder::Everything,
             // `SharedState::follow_up` requests a flush of what a connection holds back.

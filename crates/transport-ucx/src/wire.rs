@@ -283,6 +283,9 @@ fn caps(shared: &SharedState) -> WireCaps {
 
     WireCaps {
         batches: context.copies,
+        // UCX answers a put before its progress function returns, except over shared memory, which
+        // an endpoint that reports failures does not use.
+        lone_puts_are_requests: context.copies && context.notices_failures,
         sessions: true,
         order,
         polled: PolledUntil::Acknowledged,

@@ -60,6 +60,31 @@ fn connected() -> Option<TestPair> {
 }
 
 #[test]
+fn a_put_that_is_sent_alone_is_a_request() {
+    let Some(mut pair) = connected() else { return };
+    let before = pair.acked();
+
+    static WORD: u64 = 7;
+    let put = Put {
+        remote: HEAP,
+        // SAFETY: the static variable is never freed, and nothing writes to it.
+        local: unsafe { SourceBuf::new((&raw const WORD).cast(), size_of_val(&WORD)) },
+        completion: Completion::AtQuiet,
+    };
+    pair.endpoint.put(PEER, put).expect("a peer that serves");
+
+    while !pair.endpoint.is_quiet().expect("a peer that serves") {
+        pair.peer.poll();
+    }
+    assert_eq!(
+        pair.acked(),
+        before + 2,
+        "the put, and the message that asks for its acknowledgment"
+    );
+    pair.end();
+}
+
+#[test]
 fn signals_are_not_acknowledged_before_a_call_waits() {
     let Some(mut pair) = connected() else { return };
 

@@ -12,8 +12,8 @@ use rushmem_transport::engine::driver::Progress;
 use rushmem_transport::engine::{Issuer, NetworkPe, WireEndpoint, WireLimit};
 use rushmem_transport::peers::{PeAddress, Published};
 use rushmem_transport::{
-    Amos, Completion, Directory, Endpoint, EndpointUser, Error, Host, LocalBuf, Open, Pe, PeRecord,
-    Put, RemoteAddr, Segment, SourceBuf,
+    Amos, Completion, DestBuf, Directory, Endpoint, EndpointUser, Error, Get, Host, LocalBuf, Open,
+    Pe, PeRecord, RemoteAddr, Segment,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -157,14 +157,14 @@ pub(crate) fn pair_on(
 }
 
 impl TestPair {
-    /// Puts a word, which connects the workers.
+    /// Gets a word, which connects the workers and sends no request.
     pub(crate) fn connect(&mut self) {
-        let word = 7u64.to_ne_bytes();
-        let put = Put {
+        let mut word = [0u8; 8];
+        let get = Get {
             remote: HEAP,
-            // SAFETY: the word lives until the put is complete.
-            local: unsafe { SourceBuf::new(word.as_ptr(), word.len()) },
-            completion: Completion::AtQuiet,
+            // SAFETY: the word lives until the get has ended, with the call.
+            local: unsafe { DestBuf::new(word.as_mut_ptr(), word.len()) },
+            completion: Completion::Now,
         };
 
         let endpoint = &mut self.endpoint;
@@ -172,21 +172,18 @@ impl TestPair {
         let connected = AtomicBool::new(false);
 
         thread::scope(|scope| {
-            // The first put waits for the connection, for which the peer must be polled, too.
+            // The get waits for the connection and for the word, for which the peer must be polled,
+            // too.
             scope.spawn(|| {
                 let peer = peer;
                 while !connected.load(Ordering::Acquire) {
                     peer.poll();
                 }
             });
-            let put = endpoint.put(PEER, put);
+            let got = endpoint.get(PEER, get);
             connected.store(true, Ordering::Release);
-            put.expect("a peer that serves");
+            got.expect("a peer that serves");
         });
-
-        while !self.endpoint.is_quiet().expect("a peer that serves") {
-            self.peer.poll();
-        }
     }
 
     /// Polls both PEs until neither has had any work for many polls.

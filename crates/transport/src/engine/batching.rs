@@ -11,10 +11,11 @@
 //!   batches.
 //!
 //! A lone operation is passed to the wire at once, so that batching does not delay it; a wire that
-//! collects operations, as that of TCP, may still send it with later ones. An operation is lone if
-//! the batch for its PE is empty, and the origin has sent nothing small to any PE for
-//! `IDLE_AFTER`. The time counts for all PEs together, since operations that are spread over many
-//! PEs are rare for each single PE.
+//! collects operations, as that of TCP, may still send it with later ones. A lone put is a write
+//! or, if the wire says so, a request with this one entry. An operation is lone if the batch for
+//! its PE is empty, and the origin has sent nothing small to any PE for `IDLE_AFTER`. The time
+//! counts for all PEs together, since operations that are spread over many PEs are rare for each
+//! single PE.
 //!
 //! If a quiet had to send a message of its own, the time begins at its end. So in a loop of an
 //! operation and a quiet, the operation is not lone: it is batched, and one message carries the
@@ -26,6 +27,7 @@
 //! that the PE itself carries out. So to order or complete the operations on one PE in a session
 //! with proxies, the engine does so for all PEs.
 
+use super::acks::RequestOrder;
 use super::entries::{self, HEAD, MAX_ENTRIES, MAX_NBYTES, MAX_RESULTS, STRIDED_HEAD};
 use super::replies::ReplyDestinations;
 use crate::buffer::{Local, Way};
@@ -36,7 +38,7 @@ use std::time::{Duration, Instant};
 
 /// The time without small operations after which the next one is lone. It is shorter than a round
 /// trip, and longer than what a loop does between two operations.
-const IDLE_AFTER: Duration = Duration::from_micros(4);
+pub(super) const IDLE_AFTER: Duration = Duration::from_micros(4);
 
 /// While a session is adding operations, the service thread sends its batches once in this number
 /// of polls, so that batches grow although the thread polls. The number was chosen without a
@@ -199,6 +201,9 @@ pub(super) struct Batcher {
     /// No operation before this time is lone: [`IDLE_AFTER`] after the last batch or lone operation
     /// was sent, or after the end of a quiet that sent a message.
     busy_until: Option<Instant>,
+    /// A call has asked for the acknowledgment of requests since the last lone put that was a
+    /// request.
+    has_asked: bool,
     /// Returns the time.
     clock: fn() -> Instant,
     /// An unused buffer, for the next batch.
@@ -226,6 +231,7 @@ impl Batcher {
             has_grown: false,
             looks: 0,
             busy_until: None,
+            has_asked: false,
             clock,
             spare: Vec::new(),
         }
@@ -330,6 +336,22 @@ impl Batcher {
     #[inline]
     pub(super) fn mark_busy(&mut self) {
         self.busy_until = (self.clock)().checked_add(IDLE_AFTER);
+    }
+
+    /// Records that a call, such as a quiet, asks for the acknowledgment of requests.
+    pub(super) fn mark_asked(&mut self) {
+        self.has_asked = true;
+    }
+
+    /// Returns the order of the request of a lone put. A program that has completed the put before
+    /// probably completes this one, too. So the request asks for the acknowledgment, for which the
+    /// quiet would otherwise send a message of its own.
+    pub(super) fn order_of_lone_put(&mut self) -> RequestOrder {
+        if std::mem::take(&mut self.has_asked) {
+            RequestOrder::Asking
+        } else {
+            RequestOrder::AfterFence
+        }
     }
 
     /// Returns the time of the last call of [`mark_busy`](Batcher::mark_busy).

@@ -90,6 +90,7 @@ impl<W: Wire> Origin<W> {
     /// writes, unless it was asked already. The batch for the PE asks, if there is one, otherwise
     /// an empty request.
     fn ask_for_ack(&mut self, pe: Pe) -> Result<(), Error> {
+        self.batcher.mark_asked();
         if self.batcher.has_any(pe) {
             self.send_batch(pe, RequestOrder::Asking)
         } else if self.issued.must_ask(pe) || self.has_uncovered_writes(pe) {

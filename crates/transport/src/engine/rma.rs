@@ -48,7 +48,8 @@ impl<W: Wire> Origin<W> {
         // A batch copies the source of a put, but its answer brings the data of a get.
         let may_wait = A::IS_PUT || transfer.completion != Completion::Now;
         let may_batch = may_wait && self.may_batch::<A>(pe, remote.segment, nbytes);
-        if may_batch && self.batcher.is_lone(pe) {
+        let is_lone = may_batch && self.batcher.is_lone(pe);
+        if is_lone && !(A::IS_PUT && self.caps.lone_puts_are_requests) {
             self.transfer_by_wire(pe, transfer)?;
             // Called after the send, which may take longer than what a loop does between two
             // operations.
@@ -61,6 +62,11 @@ impl<W: Wire> Origin<W> {
             let to = self.room_for::<A>(pe, remote.segment, size)?;
             let local = std::mem::take(&mut transfer.local);
             self.batcher.open(to).transfer(remote, local);
+
+            if is_lone {
+                let order = self.batcher.order_of_lone_put();
+                return self.send_batch(to.pe, order);
+            }
             self.activate(to.pe);
             return Ok(());
         }

@@ -4,6 +4,7 @@
 mod issuer;
 mod tasks;
 
+use super::batching::IDLE_AFTER;
 use super::message::{Ack, Reply};
 use super::wire::{
     NetworkAmos, NextEvent, Polled, PolledUntil, PostOutcome, Remote, SentMessage, StreamOrder,
@@ -21,6 +22,7 @@ use crate::{
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 static LIMITS: WaitLimits = WaitLimits::for_tests();
@@ -286,6 +288,7 @@ impl<N: WireNetwork> Wire for TestWire<N> {
 pub(super) fn origin() -> Origin<TestWire> {
     let caps = WireCaps {
         batches: false,
+        lone_puts_are_requests: false,
         sessions: false,
         order: StreamOrder::Unordered,
         polled: PolledUntil::Over,
@@ -473,6 +476,53 @@ fn a_lone_operation_has_left_after_the_wire_has_it() {
             "put: {is_put}"
         );
     }
+}
+
+/// Issues a put of 8 bytes after a time in which nothing small was sent, and a quiet if it
+/// `completes` the put. Returns the calls of the wire.
+fn put_alone(origin: &mut Origin<TestWire>, completes: bool) -> Vec<Called> {
+    thread::sleep(IDLE_AFTER);
+    let n_before = origin.wire.calls.len();
+    let done = origin.transfer(PEER, &mut put(8, Completion::AtQuiet));
+    assert_eq!(done, Ok(()));
+
+    if completes {
+        assert_eq!(origin.quiet(), Ok(()));
+    }
+    origin.wire.calls[n_before..].to_vec()
+}
+
+#[test]
+fn a_lone_put_is_a_request_where_the_wire_says_so() {
+    for (are_requests, call) in [(false, Called::Write), (true, Called::Send)] {
+        let mut origin = origin();
+        origin.batches = true;
+        origin.caps.lone_puts_are_requests = are_requests;
+
+        assert_eq!(put_alone(&mut origin, false), [call]);
+        assert!(!origin.waits_to_send());
+    }
+}
+
+/// The target answers a put that asks within the poll that has received it. So a put asks only if
+/// it is probably completed.
+#[test]
+fn a_lone_put_asks_for_the_acknowledgment_if_the_one_before_was_completed() {
+    let mut origin = origin();
+    origin.wire.acknowledges = true;
+    origin.batches = true;
+    origin.caps.lone_puts_are_requests = true;
+
+    let asked_by_quiet = [Called::Send, Called::Send, Called::Poll];
+    let asked_by_put = [Called::Send, Called::Poll];
+    assert_eq!(put_alone(&mut origin, true), asked_by_quiet);
+    assert_eq!(put_alone(&mut origin, true), asked_by_put);
+    assert_eq!(put_alone(&mut origin, true), asked_by_put);
+
+    put_alone(&mut origin, false);
+    assert!(!origin.issued.must_ask(PEER), "the put asks");
+    put_alone(&mut origin, false);
+    assert!(origin.issued.must_ask(PEER), "the one before is incomplete");
 }
 
 /// If the put after such a quiet were lone, a loop of a put and a quiet would send two messages for

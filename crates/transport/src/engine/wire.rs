@@ -173,6 +173,10 @@ pub struct WireCaps {
     /// Small operations are batched outside sessions, too. This pays where CPUs move the data,
     /// since a message then costs as much as a hundred small operations.
     pub batches: bool,
+    /// A put that may be batched, and is lone, is a request and not a write. This pays where the
+    /// target answers each write within the poll that has received it, so that a thread that waits
+    /// for the data also waits until the answer is sent.
+    pub lone_puts_are_requests: bool,
     /// Small operations are batched in sessions.
     pub sessions: bool,
     /// The order that the wire keeps.

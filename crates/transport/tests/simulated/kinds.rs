@@ -95,6 +95,7 @@ fn plain(rng: &mut Rng) -> WireKind {
     WireKind {
         caps: WireCaps {
             batches: false,
+            lone_puts_are_requests: false,
             sessions: false,
             order: StreamOrder::Unordered,
             polled: PolledUntil::Acknowledged,
@@ -152,6 +153,7 @@ pub fn ucx_by_cpu(rng: &mut Rng) -> WireKind {
     WireKind {
         caps: WireCaps {
             batches: true,
+            lone_puts_are_requests: rng.bool(),
             flushes_free: false,
             flushes_in_wait: false,
             ..by_nic.caps

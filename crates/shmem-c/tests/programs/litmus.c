@@ -8,8 +8,10 @@
 #include "check.h"
 #include <shmemx.h>
 
-/* A batch is the rounds between two barriers. Each round has words of its own. */
+/* A batch is the rounds between two barriers. */
 enum { BATCH = 256, USUAL_ROUNDS = 250, MOST_ROLES = 4 };
+/* Each round has words of its own, in cache lines of their own. */
+enum { LINE = 64 / sizeof(long), WORDS = 2 * BATCH * LINE };
 
 /* The words of the rounds of a batch: 0 at its start on each PE. */
 static long *x, *y;
@@ -21,8 +23,6 @@ static long turn[MOST_ROLES];
 static int pes[MOST_ROLES], role;
 
 /* ---- Kinds of symmetric memory. Another kind is a row here. ---- */
-
-enum { WORDS = 2 * BATCH };
 
 static long *heap_words(void) { return check_malloc(WORDS * sizeof(long)); }
 
@@ -66,6 +66,13 @@ static const long one = 1;
 
 static long load(const long *word) { return *(const volatile long *)word; }
 
+static long load_until_new(const long *word) {
+    long value;
+    while ((value = load(word)) == 0)
+        sched_yield();
+    return value;
+}
+
 static void store(long *word, long value) { *(volatile long *)word = value; }
 
 static void await(long *word) { shmem_long_wait_until(word, SHMEM_CMP_NE, 0); }
@@ -88,8 +95,9 @@ static void delay(void) {
         ;
 }
 
-/* ---- The shapes. Each PE of a group calls the function with the number of the round, and returns
- * whether it has seen its part of the outcome; a PE that sees nothing returns true. ---- */
+/* ---- The shapes. Each PE of a group calls the function with the place of the round's words, and
+ * returns whether it has seen its part of the outcome; a PE that sees nothing returns true. A PE
+ * waits only for PEs with smaller roles, so PEs may be in different rounds. ---- */
 
 static int mp_fence(int i) {
     if (role == 0) {
@@ -266,8 +274,9 @@ static int corr_gets(int i) {
         shmem_long_p(&x[i], 1, pes[2]);
     if (role != 1)
         return 1;
-    const long first = shmem_long_g(&x[i], pes[2]), second = shmem_long_g(&x[i], pes[2]);
-    return first == 1 && second == 0;
+    while (shmem_long_g(&x[i], pes[2]) == 0)
+        sched_yield();
+    return shmem_long_g(&x[i], pes[2]) == 0;
 }
 
 static int corr_loads(int i) {
@@ -275,11 +284,11 @@ static int corr_loads(int i) {
         shmem_long_p(&x[i], 1, pes[1]);
         return 1;
     }
-    const long first = load(&x[i]), second = load(&x[i]);
-    return first == 1 && second == 0;
+    load_until_new(&x[i]);
+    return load(&x[i]) == 0;
 }
 
-/* A word of 8, 4 or 2 bytes, by the round, changes from all zeros to all ones. */
+/* A word of 8, 4 or 2 bytes, by its place, changes from all zeros to all ones. */
 static int torn_put(int i) {
     const size_t nbytes = 8 >> i % 3;
     if (role == 0) {
@@ -290,8 +299,8 @@ static int torn_put(int i) {
         }
         return 1;
     }
-    const unsigned long all = ~0ul >> (64 - 8 * nbytes), found = (unsigned long)load(&x[i]);
-    return found != 0 && found != all;
+    const unsigned long all = ~0ul >> (64 - 8 * nbytes);
+    return (unsigned long)load_until_new(&x[i]) != all;
 }
 
 static int torn_amo(int i) {
@@ -299,8 +308,7 @@ static int torn_amo(int i) {
         shmem_long_atomic_set(&x[i], -1, pes[1]);
         return 1;
     }
-    const long found = load(&x[i]);
-    return found != 0 && found != -1;
+    return load_until_new(&x[i]) != -1;
 }
 
 static int mp_unordered(int i) {
@@ -348,44 +356,49 @@ static int iriw(int i) {
         shmem_long_p(word, 1, pes[2 + role]);
         return 1;
     }
-    const long first = shmem_long_g(word, check_me), second = shmem_long_g(other, pes[5 - role]);
-    return first == 1 && second == 0;
+    await(word);
+    return shmem_long_g(other, pes[5 - role]) == 0;
 }
 
 /* Who forbids an outcome. WHOLE_WORDS: Rushmem, where it stores words itself: not over UCX and
  * libfabric, which may store a word in parts. */
 enum rule { STANDARD, RUSHMEM, WHOLE_WORDS, ALLOWED };
 
+/* Whether the group meets before each round. In the rounds before which it does not meet, a PE that
+ * gets from another one falls behind, and comes when all puts are done. */
+enum meeting { USUALLY, ALWAYS };
+
 static const struct shape {
     enum rule rule;
     int roles;
-    int (*run)(int round);
+    enum meeting meets;
+    int (*run)(int place);
     const char *name, *outcome;
 } shapes[] = {
-    {STANDARD, 2, mp_fence, "MP: put, fence, put | wait, load", "the old x"},
-    {STANDARD, 2, mp_quiet, "MP: put, quiet, put | wait, load", "the old x"},
-    {STANDARD, 2, mp_signal, "MP: put with signal | wait, load", "the old x"},
-    {STANDARD, 2, mp_nbi_amo, "MP: nbi put, fence, AMO | wait, load", "the old x"},
-    {STANDARD, 2, mp_amo_nbi, "MP: AMO, fence, nbi put | test, load", "the old x"},
-    {STANDARD, 2, mp_amo_signal, "MP: AMO, fence, signal | wait, load", "the old x"},
-    {STANDARD, 2, mp_pointer, "MP: store by pointer, fence, put | wait, load", "the old x"},
-    {STANDARD, 2, mp_own_store, "MP: own store, quiet, put | wait, get", "the old x"},
-    {STANDARD, 3, mp_of_two_pes_quiet, "MP of 2 PEs: put, quiet, put | wait, get", "the old x"},
-    {STANDARD, 3, mp_relayed, "MP: put, quiet, signal | wait, signal | wait, load", "the old x"},
-    {STANDARD, 2, sb_put, "SB: put, quiet, get | the same", "both old"},
-    {STANDARD, 2, sb_amo, "SB: AMO, quiet, fetch | the same", "both old"},
-    {STANDARD, 3, sb_of_a_third_pe, "SB of a third PE: put, quiet, get | the same", "both old"},
-    {RUSHMEM, 3, wrc, "WRC: put | get, put | wait, load", "the old x"},
-    {RUSHMEM, 3, isa2, "ISA2: put with signal | wait, put | wait, get", "the old x"},
-    {RUSHMEM, 3, corr_gets, "CoRR: put | get, get", "new, then old"},
-    {RUSHMEM, 2, corr_loads, "CoRR: put | load, load", "new, then old"},
-    {RUSHMEM, 2, torn_amo, "torn word: AMO | load", "a part"},
-    {WHOLE_WORDS, 2, torn_put, "torn word: put | load", "a part"},
-    {ALLOWED, 2, mp_unordered, "MP: put, put | wait, load", "the old x"},
-    {ALLOWED, 2, mp_put_before_signal, "MP: put, signal | wait, load", "the old x"},
-    {ALLOWED, 3, mp_of_two_pes_fence, "MP of 2 PEs: put, fence, put | wait, get", "the old x"},
-    {ALLOWED, 2, sb_fence, "SB: put, fence, get | the same", "both old"},
-    {ALLOWED, 4, iriw, "IRIW: put | put | get, get | get, get", "two orders"},
+    {STANDARD, 2, USUALLY, mp_fence, "MP: put, fence, put | wait, load", "the old x"},
+    {STANDARD, 2, USUALLY, mp_quiet, "MP: put, quiet, put | wait, load", "the old x"},
+    {STANDARD, 2, USUALLY, mp_signal, "MP: put with signal | wait, load", "the old x"},
+    {STANDARD, 2, USUALLY, mp_nbi_amo, "MP: nbi put, fence, AMO | wait, load", "the old x"},
+    {STANDARD, 2, USUALLY, mp_amo_nbi, "MP: AMO, fence, nbi put | test, load", "the old x"},
+    {STANDARD, 2, USUALLY, mp_amo_signal, "MP: AMO, fence, signal | wait, load", "the old x"},
+    {STANDARD, 2, USUALLY, mp_pointer, "MP: store by pointer, fence, put | wait, load", "the old x"},
+    {STANDARD, 2, ALWAYS, mp_own_store, "MP: own store, quiet, put | wait, get", "the old x"},
+    {STANDARD, 3, ALWAYS, mp_of_two_pes_quiet, "MP of 2 PEs: put, quiet, put | wait, get", "the old x"},
+    {STANDARD, 3, USUALLY, mp_relayed, "MP: put, quiet, signal | wait, signal | wait, load", "the old x"},
+    {STANDARD, 2, USUALLY, sb_put, "SB: put, quiet, get | the same", "both old"},
+    {STANDARD, 2, USUALLY, sb_amo, "SB: AMO, quiet, fetch | the same", "both old"},
+    {STANDARD, 3, USUALLY, sb_of_a_third_pe, "SB of a third PE: put, quiet, get | the same", "both old"},
+    {RUSHMEM, 3, ALWAYS, wrc, "WRC: put | get, put | wait, load", "the old x"},
+    {RUSHMEM, 3, ALWAYS, isa2, "ISA2: put with signal | wait, put | wait, get", "the old x"},
+    {RUSHMEM, 3, ALWAYS, corr_gets, "CoRR: put | get, get", "new, then old"},
+    {RUSHMEM, 2, USUALLY, corr_loads, "CoRR: put | load, load", "new, then old"},
+    {RUSHMEM, 2, USUALLY, torn_amo, "torn word: AMO | load", "a part"},
+    {WHOLE_WORDS, 2, USUALLY, torn_put, "torn word: put | load", "a part"},
+    {ALLOWED, 2, USUALLY, mp_unordered, "MP: put, put | wait, load", "the old x"},
+    {ALLOWED, 2, USUALLY, mp_put_before_signal, "MP: put, signal | wait, load", "the old x"},
+    {ALLOWED, 3, ALWAYS, mp_of_two_pes_fence, "MP of 2 PEs: put, fence, put | wait, get", "the old x"},
+    {ALLOWED, 2, USUALLY, sb_fence, "SB: put, fence, get | the same", "both old"},
+    {ALLOWED, 4, ALWAYS, iriw, "IRIW: put | put | wait, get | wait, get", "two orders"},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -437,7 +450,9 @@ static void meet(int roles, long round) {
                 sched_yield();
 }
 
-/* Runs rounds of a shape. The outcome of a round was seen if all PEs have seen their parts. */
+/* Runs rounds of a shape. The outcome of a round was seen if all PEs have seen their parts. Most
+ * shapes have a second half without meetings, in which operations of several rounds travel together.
+ * The operations of a round that begins by a meeting travel alone. */
 static void run_batch(const struct shape *shape, int placement, int rounds, struct counts *counts) {
     const int is_member = join_group(shape->roles, placement);
     memset(x, 0, WORDS * sizeof *x);
@@ -445,9 +460,10 @@ static void run_batch(const struct shape *shape, int placement, int rounds, stru
     shmem_barrier_all();
 
     for (int i = 0; is_member && i < rounds; i++) {
-        meet(shape->roles, i + 1);
+        if (i <= rounds / 2 || shape->meets == ALWAYS)
+            meet(shape->roles, i + 1);
         delay();
-        seen[i] = (unsigned char)shape->run(i);
+        seen[i] = (unsigned char)shape->run(i * LINE);
     }
     shmem_barrier_all();
 
@@ -498,7 +514,7 @@ int main(int argc, char **argv) {
     memset(found, 0, sizeof found);
     for (int m = 0; m < MEMORIES; m++) {
         x = memories[m].words();
-        y = x + BATCH;
+        y = x + WORDS / 2;
         for (int s = 0; x != NULL && s < SHAPES; s++)
             if (shapes[s].roles <= check_n)
                 run(&shapes[s], rounds, &found[m][s]);

@@ -84,7 +84,7 @@ fn strict(job: Job) -> Job {
 /// Over a fabric without order, flags overtake data if a fence does nothing.
 fn a_fence_that_does_nothing_is_found_over_a_strict_fabric() {
     let job = with_fault("FENCE_DOES_NOTHING", &installed())
-        .args(["--litmus=200", "--limit", "500"]);
+        .args(["--litmus=1000", "--limit", "500"]);
     let outcome = strict(job).timeout(LIMIT).run();
 
     assert_eq!(outcome.code(), 1, "{outcome}");

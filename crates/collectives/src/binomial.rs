@@ -39,8 +39,7 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
 /// These are combined around the circle from the root on, so the operation must be commutative.
 ///
 /// A member other than the root leaves it when its subtree has contributed. Therefore the plan has
-/// credits, as a scan has: each member first signals its children that its receive buffers are
-/// free.
+/// credits: each member first signals its children that its receive buffers are free.
 pub fn reduce(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
     let credits = to_children(n, rank).map(move |k| Step::Signal {

@@ -83,40 +83,42 @@ pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     signals.chain(peers.map(|peer| Step::Wait { peer }))
 }
 
-/// Returns the plan of an inclusive scan in ⌈log2 n⌉ rounds. The accumulator has the own
-/// contribution at the start, and the combined contributions of the indices `0..=me` at the end.
-///
-/// A member may end it before a higher one has entered it. Therefore the plan has credits: each
-/// member first signals the members that will put to it that it has entered, so that its receive
-/// buffers are free.
+/// Returns the plan of an inclusive scan in ⌈log2 n⌉ rounds: a sync by dissemination whose signals
+/// carry partial results, but for those that go around the circle. The accumulator has the own
+/// contribution at the start, and the combined contributions of the indices `0..=me` at the end. No
+/// member leaves it before all have entered it.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let credits = rounds(me + 1).map(move |k| Step::Signal {
+    rounds(n).flat_map(move |k| {
+        let distance = 1 << k;
+        let receiver = to_ahead(n, me, k);
+        let send = if distance < n - me {
+            put(receiver, k)
+        } else {
+            Step::Signal { peer: receiver }
+        };
+
+        let wait = Step::Wait {
+            peer: from_behind(n, me, k),
+        };
+        let reduce = (distance <= me).then_some(Step::Reduce {
+            receive_buffer: k,
+            receive_buffer_is_left: true,
+        });
+        [send, wait].into_iter().chain(reduce)
+    })
+}
+
+/// Returns the plan by which members learn that the members to which they will put in a scan have
+/// entered it. It precedes the first of several scans with receive buffers that other teams use,
+/// too.
+pub fn scan_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    let signals = rounds(me + 1).map(move |k| Step::Signal {
         peer: to_behind(n, me, k),
     });
-
-    let rounds = rounds(n).flat_map(move |k| {
-        let distance = 1 << k;
-        let send = (distance < n - me).then(|| {
-            [
-                Step::Wait {
-                    peer: from_ahead(n, me, k),
-                },
-                put(to_ahead(n, me, k), k),
-            ]
-        });
-        let receive = (distance <= me).then(|| {
-            let peer = from_behind(n, me, k);
-            [
-                Step::Wait { peer },
-                Step::Reduce {
-                    receive_buffer: k,
-                    receive_buffer_is_left: true,
-                },
-            ]
-        });
-        send.into_iter().chain(receive).flatten()
+    let waits = rounds(n - me).map(move |k| Step::Wait {
+        peer: from_ahead(n, me, k),
     });
-    credits.chain(rounds)
+    signals.chain(waits)
 }
 
 /// Returns the plan of an exclusive scan: an [`inclusive_scan`] whose results are then passed to
@@ -130,9 +132,7 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 }
 
 /// Returns the plan by which each member puts its result of an inclusive scan to the next index.
-/// The credit that the neighbor has sent in the scan is also for the receive buffer that is used
-/// here.
-pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let receive_buffer = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), receive_buffer));
     let receive = (me > 0).then(|| {

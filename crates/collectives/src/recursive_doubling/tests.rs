@@ -35,43 +35,32 @@ fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
 }
 
 #[test]
-fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
+fn a_scan_passes_nothing_around_the_circle() {
+    let send = |k| put(to_ahead(3, 1, k), k);
+    let wait = |k| Step::Wait {
+        peer: from_behind(3, 1, k),
+    };
+
     let inclusive: Vec<_> = inclusive_scan(3, 1).collect();
-    assert_eq!(
-        inclusive,
-        [
-            Step::Signal {
-                peer: to_behind(3, 1, 0)
-            },
-            Step::Wait {
-                peer: from_ahead(3, 1, 0)
-            },
-            put(to_ahead(3, 1, 0), 0),
-            Step::Wait {
-                peer: from_behind(3, 1, 0)
-            },
-            Step::Reduce {
-                receive_buffer: 0,
-                receive_buffer_is_left: true
-            },
-        ]
-    );
+    let received = Step::Reduce {
+        receive_buffer: 0,
+        receive_buffer_is_left: true,
+    };
+    let around = Step::Signal {
+        peer: to_ahead(3, 1, 1),
+    };
+    assert_eq!(inclusive, [send(0), wait(0), received, around, wait(1)]);
 
     let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
+    let shifted = Step::Copy {
+        from: Buffer::Receive(2).at(0),
+        to: ACCUMULATOR,
+        count: 1,
+    };
     assert_eq!(exclusive[..inclusive.len()], inclusive);
     assert_eq!(
         exclusive[inclusive.len()..],
-        [
-            put(to_ahead(3, 1, 0), 2),
-            Step::Wait {
-                peer: from_behind(3, 1, 0)
-            },
-            Step::Copy {
-                from: Buffer::Receive(2).at(0),
-                to: ACCUMULATOR,
-                count: 1
-            },
-        ]
+        [put(to_ahead(3, 1, 0), 2), wait(0), shifted]
     );
 }
 

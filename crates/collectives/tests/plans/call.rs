@@ -77,8 +77,14 @@ pub enum Call {
     NextPiece,
     /// An all-reduce of private memory by [`central`].
     CentralPrivate,
+    /// Scans with receive buffers that all teams use.
     InclusiveScan,
     ExclusiveScan,
+    /// One more piece of the vector of the preceding inclusive scan.
+    NextScanPiece,
+    /// Scans with receive buffers that no other team uses.
+    OwnInclusiveScan,
+    OwnExclusiveScan,
     Bruck,
     Ring,
     /// An all-gather to memory that all teams use.
@@ -167,7 +173,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 63] = [
+    pub const ALL: [Call; 65] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -217,6 +223,8 @@ impl Call {
         Call::CentralPrivate,
         Call::InclusiveScan,
         Call::ExclusiveScan,
+        Call::OwnInclusiveScan,
+        Call::OwnExclusiveScan,
         Call::CentralScan {
             exclusive: false,
             parts: 3,
@@ -351,8 +359,18 @@ impl Call {
                 recursive_doubling::entry(n, me).chain(recursive_doubling::all_reduce(n, me)),
             ),
             Call::Words => Box::new(bruck::entry(n, me).chain(bruck::all_gather(n, me))),
-            Call::InclusiveScan => Box::new(recursive_doubling::inclusive_scan(n, me)),
-            Call::ExclusiveScan => Box::new(recursive_doubling::exclusive_scan(n, me)),
+            Call::InclusiveScan => Box::new(
+                recursive_doubling::scan_entry(n, me)
+                    .chain(recursive_doubling::inclusive_scan(n, me)),
+            ),
+            Call::ExclusiveScan => Box::new(
+                recursive_doubling::scan_entry(n, me)
+                    .chain(recursive_doubling::exclusive_scan(n, me)),
+            ),
+            Call::NextScanPiece | Call::OwnInclusiveScan => {
+                Box::new(recursive_doubling::inclusive_scan(n, me))
+            }
+            Call::OwnExclusiveScan => Box::new(recursive_doubling::exclusive_scan(n, me)),
             Call::Bruck => Box::new(bruck::all_gather(n, me)),
             Call::Ring => Box::new(ring::all_gather(n, me)),
             Call::AllToAll => Box::new(pairwise::all_to_all(n, me)),
@@ -498,8 +516,10 @@ impl Call {
         let up_to = |end| Expected::Prefix { call, end, part: 0 };
         match self {
             of_all if of_all.is_all_reduce() => Some(up_to(n)),
-            Call::InclusiveScan => Some(up_to(me + 1)),
-            Call::ExclusiveScan => (me > 0).then_some(up_to(me)),
+            Call::InclusiveScan | Call::NextScanPiece | Call::OwnInclusiveScan => {
+                Some(up_to(me + 1))
+            }
+            Call::ExclusiveScan | Call::OwnExclusiveScan => (me > 0).then_some(up_to(me)),
             Call::ReduceTo { root } => (me == root).then_some(Expected::Combined {
                 call,
                 n,
@@ -517,7 +537,19 @@ impl Call {
 
     /// Returns true if accumulators have the results of a scan at the end.
     fn is_scan(self) -> bool {
-        matches!(self, Call::InclusiveScan | Call::ExclusiveScan)
+        matches!(
+            self,
+            Call::InclusiveScan
+                | Call::ExclusiveScan
+                | Call::NextScanPiece
+                | Call::OwnInclusiveScan
+                | Call::OwnExclusiveScan
+        )
+    }
+
+    /// Returns true if the call continues the one before it with one more piece of the vector.
+    pub fn is_next_piece(self) -> bool {
+        matches!(self, Call::NextPiece | Call::NextScanPiece)
     }
 
     /// Returns true if every accumulator has the contributions of all members at the end.
@@ -536,6 +568,7 @@ impl Call {
     pub fn has_own_receive_buffers(self) -> bool {
         match self {
             Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
+            Call::OwnInclusiveScan | Call::OwnExclusiveScan => true,
             Call::Gather(Gathering::Lines) | Call::AllToAllInLines => true,
             Call::Reduce {
                 by: Reduction::TwoLevelPiece { shared, .. },
@@ -596,6 +629,6 @@ impl Call {
                 | Call::Scatter { .. }
                 | Call::DirectScatter { .. }
         );
-        !has_root && !self.is_scan()
+        !has_root
     }
 }

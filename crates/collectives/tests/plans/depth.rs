@@ -4,8 +4,8 @@
 use crate::call::Call::{
     self, AllReduce, AllToAll, Broadcast, Bruck, BruckAllToAll, CentralReduceScatter,
     DirectGatherTo, DirectReduceScatter, DirectReduceTo, DirectScatter, Dissemination,
-    ExclusiveScan, Gather, GatherSync, GatherTo, InclusiveScan, LongBroadcast, ReduceTo, Scatter,
-    TwoLevelShort, TwoLevelSync,
+    ExclusiveScan, Gather, GatherSync, GatherTo, InclusiveScan, LongBroadcast, OwnExclusiveScan,
+    OwnInclusiveScan, ReduceTo, Scatter, TwoLevelShort, TwoLevelSync,
 };
 use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
@@ -40,6 +40,8 @@ fn rounds_are_as_documented() {
             depth(n, ReduceTo { root: n / 3 }) <= log2(n) + credit,
             "n = {n}"
         );
+        assert_eq!(depth(n, OwnInclusiveScan), log2(n), "n = {n}");
+        assert!(depth(n, OwnExclusiveScan) <= log2(n) + credit, "n = {n}");
         assert!(depth(n, InclusiveScan) <= log2(n) + credit, "n = {n}");
         assert!(depth(n, ExclusiveScan) <= log2(n) + 2 * credit, "n = {n}");
         assert!(depth(n, GatherSync) <= 2 * log2(n), "n = {n}");

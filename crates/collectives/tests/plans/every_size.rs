@@ -27,7 +27,7 @@ fn large() -> impl Iterator<Item = u32> {
 }
 
 /// Returns calls with logarithmic plans, such that different kinds of calls follow one another.
-fn mixed(n: u32) -> [Call; 26] {
+fn mixed(n: u32) -> [Call; 32] {
     [
         AllReduce,
         AllReduce,
@@ -37,6 +37,12 @@ fn mixed(n: u32) -> [Call; 26] {
         NextPiece,
         NextPiece,
         InclusiveScan,
+        NextScanPiece,
+        NextScanPiece,
+        OwnInclusiveScan,
+        AllReduce,
+        OwnExclusiveScan,
+        OwnInclusiveScan,
         Words,
         Dissemination,
         AllReduce,
@@ -266,15 +272,7 @@ fn every_member_can_be_the_root() {
 
 #[test]
 fn one_copy_of_the_receive_buffers_is_enough_where_there_are_credits() {
-    let program = [
-        InclusiveScan,
-        ExclusiveScan,
-        ReduceTo { root: 0 },
-        ExclusiveScan,
-        InclusiveScan,
-        ReduceTo { root: 0 },
-        ReduceTo { root: 0 },
-    ];
+    let program = [ReduceTo { root: 0 }; 3];
     for n in small() {
         let team = Team {
             n,

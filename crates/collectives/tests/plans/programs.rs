@@ -18,6 +18,8 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         Just(Words),
         Just(InclusiveScan),
         Just(ExclusiveScan),
+        Just(OwnInclusiveScan),
+        Just(OwnExclusiveScan),
         Just(Bruck),
         (1..40_u32).prop_map(|parts| Call::reduce(Reduction::Rabenseifner, parts)),
         (1..40_u32).prop_map(|parts| Call::reduce_in_place(Reduction::Rabenseifner, parts)),

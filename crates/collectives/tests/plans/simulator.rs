@@ -692,7 +692,7 @@ impl<'a> Simulation<'a> {
             // Further pieces of a vector follow the first one without another entry.
             Buffer::Receive(_) if !program[call].has_own_receive_buffers() => program[..=call]
                 .iter()
-                .rposition(|call| *call != Call::NextPiece),
+                .rposition(|call| !call.is_next_piece()),
             Buffer::Dest if program[call] == Call::Words => Some(call),
             _ => None,
         }
@@ -724,7 +724,7 @@ impl<'a> Simulation<'a> {
             program[..=member.call]
                 .iter()
                 .rev()
-                .take_while(|call| **call == Call::NextPiece)
+                .take_while(|call| call.is_next_piece())
                 .count()
         };
 

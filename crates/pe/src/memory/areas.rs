@@ -345,15 +345,15 @@ impl Areas {
             + (COPIES * receive_buffer as usize + copy) * self.receive_buffer_bytes()
     }
 
-    /// Returns the offset of a receive buffer of a set, for reductions and all-to-alls among all
-    /// PEs of the job, on any team or active set. There are two copies, by parity.
+    /// Returns the offset of a receive buffer of a set, for reductions, scans and all-to-alls among
+    /// all PEs of the job, on any team or active set. There are two copies, by parity.
     pub fn receive_buffer_of_job(&self, set: u8, receive_buffer: u8, parity: usize) -> usize {
         self.receive_buffer(set, receive_buffer, 2 + parity)
     }
 
     /// Returns the offset of memory in which this PE packs data of a collective: the last receive
-    /// buffer for collectives among all PEs, to which no plan puts. In an alltoallv on one node,
-    /// the other members read it between two syncs.
+    /// buffer for collectives among all PEs, to which only an exclusive scan puts, when this PE has
+    /// entered it. In an alltoallv on one node, the other members read it between two syncs.
     pub fn packed(&self, set: u8) -> usize {
         self.receive_buffer_of_job(set, self.rounds as u8, 0)
     }

@@ -227,22 +227,31 @@ impl Executor<'_> {
         self.execute(&arrays, bruck::all_to_all(n, me));
     }
 
-    /// Returns the arrays with the receive buffers of the job, which need no entry, if all PEs are
-    /// members; otherwise with those that other teams may use, too.
+    /// Returns the receive buffers for a plan that no member leaves before all have entered it:
+    /// those of the job, which need no entry, if all PEs are members; otherwise those that other
+    /// teams may use, too.
+    pub(in crate::coll) fn receive_buffers(&self) -> ReceiveBuffers {
+        if self.n() == self.links.job.n_pes {
+            ReceiveBuffers::OfJob
+        } else {
+            ReceiveBuffers::Shared
+        }
+    }
+
+    /// Returns the arrays with these [`receive_buffers`](Self::receive_buffers), for a plan that is
+    /// executed once.
     pub(in crate::coll) fn with_receive_buffers<'p>(
         &self,
         arrays: PlanArrays<'p>,
     ) -> PlanArrays<'p> {
-        if self.n() != self.links.job.n_pes {
-            return PlanArrays {
-                receive_buffers: ReceiveBuffers::Shared,
-                parity: 0,
-                ..arrays
-            };
-        }
+        let receive_buffers = self.receive_buffers();
+        let parity = match receive_buffers {
+            ReceiveBuffers::OfJob => self.next_collective_of_job(),
+            _ => 0,
+        };
         PlanArrays {
-            receive_buffers: ReceiveBuffers::OfJob,
-            parity: self.next_collective_of_job(),
+            receive_buffers,
+            parity,
             ..arrays
         }
     }

@@ -64,7 +64,7 @@ pub(crate) enum ReceiveBuffers {
     /// The set of buffers of the team, which other teams may use, too: a sender must know that the
     /// receiver has entered the collective.
     Shared,
-    /// Buffers for reductions and all-to-alls among all PEs of the job. No PE leaves such a
+    /// Buffers for reductions, scans and all-to-alls among all PEs of the job. No PE leaves such a
     /// collective before all have entered it, and all PEs call them in the same order, so two
     /// copies that are used in turn suffice.
     OfJob,

@@ -180,18 +180,15 @@ impl Executor<'_> {
 
     /// All-reduce by recursive doubling through receive buffers.
     pub(crate) fn all_reduce_by_doubling(&mut self, vectors: Vectors) {
-        let n = self.n();
-        let me = self.me();
         let receive_buffers = if vectors.nbytes() <= SHORT {
             ReceiveBuffers::BesideFlags
-        } else if n == self.links.job.n_pes {
-            ReceiveBuffers::OfJob
         } else {
-            ReceiveBuffers::Shared
+            self.receive_buffers()
         };
 
         if receive_buffers == ReceiveBuffers::Shared {
-            self.execute(&PlanArrays::NONE, recursive_doubling::entry(n, me));
+            let entry = recursive_doubling::entry(self.n(), self.me());
+            self.execute(&PlanArrays::NONE, entry);
         }
         self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
     }
@@ -306,7 +303,11 @@ impl Executor<'_> {
 
     /// A scan by recursive doubling through receive buffers.
     pub(crate) fn scan_by_doubling(&mut self, vectors: Vectors, exclusive: bool) {
-        let buffers = ReceiveBuffers::Shared;
+        let buffers = self.receive_buffers();
+        if buffers == ReceiveBuffers::Shared {
+            let entry = recursive_doubling::scan_entry(self.n(), self.me());
+            self.execute(&PlanArrays::NONE, entry);
+        }
         if exclusive {
             self.run_pieces(vectors, buffers, recursive_doubling::exclusive_scan);
         } else {

@@ -23,11 +23,6 @@ fn is_for_doubling(nbytes: usize, facts: &ChoiceFacts) -> bool {
     nbytes <= SHORT_MAX_BYTES.max(MAX_PIECES * facts.receive_buffer_bytes)
 }
 
-/// The limit of lines, for `nbytes` bytes of the blocks of all members.
-fn are_blocks_for_lines(nbytes: usize, facts: &ChoiceFacts) -> bool {
-    facts.lines && nbytes <= LINE_BYTES * facts.members as usize
-}
-
 /// A function that returns true if an algorithm can be used for this number of bytes. The condition
 /// on bytes of [`Row`](super::Row) defines which bytes count.
 pub type Limit = fn(usize, &ChoiceFacts) -> bool;
@@ -143,9 +138,13 @@ algorithms! {
 algorithms! {
     /// The algorithms of a reduce-scatter.
     ReduceScatterAlgorithm of reduce_scatter;
-    /// [`pairwise::all_to_all_in_lines`], after which each member combines what it has received,
-    /// for short blocks if all members share memory.
-    "lines" => Lines if are_blocks_for_lines,
+    /// An all-to-all of the blocks by [`AllToAllAlgorithm`], after which each member combines what
+    /// it has received, for vectors of one receive buffer.
+    "alltoall" => AllToAll if |nbytes, facts| {
+        facts.members > 1
+            && facts.has_receive_buffers()
+            && nbytes <= facts.receive_buffer_bytes
+    },
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce) of the blocks of
     /// all members, of which each member keeps its own, for vectors of one receive buffer.
     "recursive_doubling" => RecursiveDoubling
@@ -160,7 +159,8 @@ algorithms! {
     /// The algorithms of an all-gather.
     AllGatherAlgorithm of collect;
     /// [`pairwise::all_gather_in_lines`], for short blocks if all members share memory.
-    "lines" => Lines if are_blocks_for_lines,
+    "lines" => Lines
+        if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES * facts.members as usize,
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
     /// [`recursive_doubling::all_gather`], for a power of two of members.

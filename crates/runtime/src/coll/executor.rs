@@ -465,7 +465,11 @@ impl<'a> Executor<'a> {
 
     /// Returns a receive buffer of the team or of the job.
     #[inline(always)]
-    fn receive_buffer(&self, arrays: &PlanArrays<'_>, receive_buffer: u8) -> SymmetricRange {
+    pub(in crate::coll) fn receive_buffer(
+        &self,
+        arrays: &PlanArrays<'_>,
+        receive_buffer: u8,
+    ) -> SymmetricRange {
         let internal = &self.links.area;
         let areas = internal.areas();
         let set = self.collective.team.receive_buffers();

@@ -11,7 +11,7 @@ use crate::coll::executor::{Executor, Parts, PlanArrays, ReceiveBuffers, Vectors
 use crate::own_pe::Caller;
 use core::ffi::c_int;
 use rushmem_collectives::choice::{
-    AllReduceAlgorithm, ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm,
+    AllReduceAlgorithm, AllToAllAlgorithm, ReduceScatterAlgorithm, ReduceToAlgorithm, ScanAlgorithm,
 };
 use rushmem_collectives::{
     Step, binomial, central, direct, pairwise, rabenseifner, recursive_doubling, ring, two_level,
@@ -256,17 +256,7 @@ impl Executor<'_> {
         };
 
         match self.choose(source.nbytes()) {
-            ReduceScatterAlgorithm::Lines => {
-                SymmetricRange::with_scratch(source.nbytes(), |received| {
-                    let plan = pairwise::all_to_all_in_lines(n, me);
-                    self.exchange_in_lines(source, received, nbytes, plan);
-
-                    let block = |member| received.part(member as usize * nbytes, nbytes);
-                    combine(n, nbytes, op, None, block, |_, result| {
-                        result.copy_here(dest)
-                    });
-                });
-            }
+            ReduceScatterAlgorithm::AllToAll => self.combine_exchanged(source, dest, op),
             ReduceScatterAlgorithm::Direct => {
                 self.execute(&blocks, direct::reduce_scatter(n, me, self.choose(0)));
             }
@@ -280,6 +270,50 @@ impl Executor<'_> {
                 all.part(me as usize * nbytes, nbytes).copy_here(dest);
             }),
         }
+    }
+
+    /// Sends each member its block of `source`, and combines the blocks that this PE receives into
+    /// `dest`.
+    fn combine_exchanged(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        op: &'static Combine,
+    ) {
+        let nbytes = dest.nbytes();
+        let n = self.n();
+        let me = self.me();
+        let combine_received = |received: SymmetricRange| {
+            let block = |member| received.part(member as usize * nbytes, nbytes);
+            combine(n, nbytes, op, Some(dest), block, |_, _| ());
+        };
+
+        let algorithm: AllToAllAlgorithm = self.choose(nbytes);
+        if algorithm == AllToAllAlgorithm::Lines {
+            return SymmetricRange::with_scratch(source.nbytes(), |received| {
+                let plan = pairwise::all_to_all_in_lines(n, me);
+                self.exchange_in_lines(source, received, nbytes, plan);
+                combine_received(received);
+            });
+        }
+
+        let arrays = PlanArrays::of(source, SymmetricRange::EMPTY, Parts::Equal(nbytes));
+        let arrays = self.with_receive_buffers(arrays);
+        // Another team may still use shared buffers.
+        if arrays.receive_buffers == ReceiveBuffers::Shared {
+            self.sync();
+        }
+        let received = self.receive_buffer(&arrays, 0).part(0, source.nbytes());
+        let arrays = PlanArrays {
+            dest: received,
+            ..arrays
+        };
+        if algorithm == AllToAllAlgorithm::Central {
+            self.execute(&arrays, central::all_to_all(n, me));
+        } else {
+            self.execute(&arrays, pairwise::all_to_all(n, me));
+        }
+        combine_received(received);
     }
 
     /// Scans vectors element by element: each member gets the result of the members up to itself,

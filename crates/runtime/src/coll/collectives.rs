@@ -239,6 +239,11 @@ pub unsafe fn collect_within(
 
     // If all blocks came with their sizes, nothing is left to exchange.
     if blocks.copy_gathered(dest) {
+        // `check_result` follows the exchange here, so no member leaves before all have called it:
+        // the race detector would take a later access to a result for one that nothing orders.
+        if pe.job().settings.checks() {
+            executor.sync();
+        }
         return total;
     }
 

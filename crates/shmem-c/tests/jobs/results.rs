@@ -16,7 +16,7 @@ struct Pair {
     pes: &'static [u32],
 }
 
-const PAIRS: [Pair; 10] = [
+const PAIRS: [Pair; 11] = [
     Pair {
         how: "old_routines",
         routines: ["shmem_long_sum_to_all", "shmem_broadcast64"],
@@ -60,6 +60,11 @@ const PAIRS: [Pair; 10] = [
     Pair {
         how: "the_same_again",
         routines: ["shmem_long_alltoall", "shmem_long_alltoall"],
+        pes: &[0, 1, 2],
+    },
+    Pair {
+        how: "short_collects",
+        routines: ["shmem_long_collect", "shmem_long_collect"],
         pes: &[0, 1, 2],
     },
     Pair {

@@ -45,6 +45,9 @@ static void pairs(int me, int n) {
     } else if (is("the_same_again")) {
         shmem_long_alltoall(world, dest, source, 2); /* the_same_again */
         shmem_long_alltoall(world, dest, source, 2); /* the_same_again */
+    } else if (is("short_collects")) {
+        shmem_long_collect(world, dest, source, 2); /* short_collects */
+        shmem_long_collect(world, dest, source, 2); /* short_collects */
     } else if (is("team")) {
         shmem_team_t pair;
         shmem_team_split_strided(world, 0, 1, 2, NULL, 0, &pair);
@@ -78,9 +81,22 @@ static void synchronize(int way, int me, int n) {
     (void)me;
 }
 
+/* Collects short blocks of all PEs but the last again and again. The first member passes nothing, so
+ * it is often the first one that leaves. */
+static void collect_of_some(int me, int n) {
+    shmem_team_t some;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n - 1, NULL, 0, &some);
+    for (int i = 0; i < 300 && me < n - 1; i++) {
+        shmem_long_collect(some, dest, source, me == 0 ? 0 : 5);
+        shmem_team_sync(some);
+    }
+    shmem_barrier_all();
+}
+
 /* Uses that must not be reported. */
 static void correct(int me, int n) {
     const shmem_team_t world = SHMEM_TEAM_WORLD;
+    collect_of_some(me, n);
     for (int way = 0; way < 7; way++) {
         shmem_long_sum_reduce(world, dest, source, WORDS);
         synchronize(way, me, n);

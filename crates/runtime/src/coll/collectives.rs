@@ -146,22 +146,24 @@ pub unsafe fn broadcast(
     let root = checked_root(call, root, n);
     let dest = symmetric(pe.job(), call, "dest", dest, nbytes);
     let source = symmetric(pe.job(), call, "source", source, nbytes);
-    entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
-    entry.show_followed(FollowedMembers::Member, root);
-
-    // Only the root reads, and on an active set only the others write.
     let is_on_set = executor.collective.team.is_active_set();
-    if me != root {
-        entry.show_arrays(SymmetricRange::EMPTY, dest);
-    } else if is_on_set {
-        entry.show_arrays(source, SymmetricRange::EMPTY);
-    }
-    let writers = ResultWriters::Root {
-        root,
-        writes_own: !is_on_set,
-    };
-    entry.check_result(bytes(dest), bytes(dest), writers);
-    entry.check_apart(source, dest);
+    entry.if_observed(move |entry| {
+        entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
+        entry.show_followed(FollowedMembers::Member, root);
+
+        // Only the root reads, and on an active set only the others write.
+        if me != root {
+            entry.show_arrays(SymmetricRange::EMPTY, dest);
+        } else if is_on_set {
+            entry.show_arrays(source, SymmetricRange::EMPTY);
+        }
+        let writers = ResultWriters::Root {
+            root,
+            writes_own: !is_on_set,
+        };
+        entry.check_result(bytes(dest), bytes(dest), writers);
+        entry.check_apart(source, dest);
+    });
 
     let algorithm = if is_on_set {
         executor.limit_lead(&pe.last_broadcast, root);
@@ -370,11 +372,12 @@ pub unsafe fn fcollect(
     let source = symmetric(pe.job(), call, "source", source, nbytes);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
     let in_place = is_in_place(dest, source);
-    entry.require_same_arrays(dest, source, elements, &[]);
-
-    let own_block = dest.part(me as usize * nbytes, nbytes);
-    entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
-    entry.check_apart(source, dest);
+    entry.if_observed(move |entry| {
+        entry.require_same_arrays(dest, source, elements, &[]);
+        let own_block = dest.part(me as usize * nbytes, nbytes);
+        entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
+        entry.check_apart(source, dest);
+    });
 
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(total) {
@@ -409,11 +412,12 @@ pub unsafe fn alltoall(
     let source = symmetric(pe.job(), call, "source", source, total);
     let dest = symmetric(pe.job(), call, "dest", dest, total);
     let in_place = is_in_place(dest, source);
-    entry.require_same_arrays(dest, source, elements, &[]);
-
-    let own_block = dest.part(me as usize * nbytes, nbytes);
-    entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
-    entry.check_apart(source, dest);
+    entry.if_observed(move |entry| {
+        entry.require_same_arrays(dest, source, elements, &[]);
+        let own_block = dest.part(me as usize * nbytes, nbytes);
+        entry.check_result(bytes(dest), bytes(own_block), ResultWriters::Each);
+        entry.check_apart(source, dest);
+    });
 
     let arrays = PlanArrays::of(source, dest, Parts::Equal(nbytes));
     match executor.choose(nbytes) {

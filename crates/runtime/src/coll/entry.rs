@@ -252,6 +252,25 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
+    /// Calls `show`, which shows the arguments to observers and checks them, if there is an
+    /// observer: the checks of `SHMEM_CHECK` are one. `show` should own what it uses, so that
+    /// nothing is stored for it otherwise.
+    #[inline(always)]
+    pub(crate) fn if_observed(&mut self, show: impl FnOnce(&mut CollectiveEntry<'a>)) {
+        #[cold]
+        #[inline(never)]
+        fn observed<'a>(
+            entry: &mut CollectiveEntry<'a>,
+            show: impl FnOnce(&mut CollectiveEntry<'a>),
+        ) {
+            show(entry);
+        }
+
+        if self.observed.is_some() {
+            observed(self, show);
+        }
+    }
+
     /// Shows the arrays to observers. With `SHMEM_CHECK`, ends the job with an error unless all
     /// members are in this call with the same arrays and the same arguments `more`.
     pub(crate) fn require_same_arrays(
@@ -314,6 +333,7 @@ impl<'a> CollectiveEntry<'a> {
     /// Returns the arrays of a reduction or scan, after checking that they are symmetric, and with
     /// `SHMEM_CHECK` that all members pass the same arguments, also those of `more`, and that the
     /// arrays are either the same one or do not overlap.
+    #[inline(always)]
     pub(crate) fn checked_vectors(
         &mut self,
         dest: *mut u8,
@@ -332,11 +352,13 @@ impl<'a> CollectiveEntry<'a> {
         let dest = symmetric(self.pe.job(), call, "dest", dest, nbytes);
         let source = symmetric(self.pe.job(), call, "source", source, nbytes);
 
-        self.require_same_arrays(dest, source, elements, more);
-        self.check_result(bytes(dest), bytes(dest), writers);
-        if !dest.starts_with(source) {
-            self.require_disjoint(source, dest);
-        }
+        self.if_observed(move |entry| {
+            entry.require_same_arrays(dest, source, elements, more);
+            entry.check_result(bytes(dest), bytes(dest), writers);
+            if !dest.starts_with(source) {
+                entry.require_disjoint(source, dest);
+            }
+        });
         Vectors { source, dest, op }
     }
 

@@ -100,9 +100,11 @@ pub unsafe fn reduce_scatter(
     let total = block.nbytes().saturating_mul(executor.n() as usize);
     let dest = symmetric(pe.job(), call, "dest", dest, block.nbytes());
     let source = symmetric(pe.job(), call, "source", source, total);
-    entry.require_same_arrays(dest, source, block, &[]);
-    entry.check_result(bytes(dest), bytes(dest), ResultWriters::WithMember);
-    entry.require_disjoint(source, dest);
+    entry.if_observed(move |entry| {
+        entry.require_same_arrays(dest, source, block, &[]);
+        entry.check_result(bytes(dest), bytes(dest), ResultWriters::WithMember);
+        entry.require_disjoint(source, dest);
+    });
 
     executor.reduce_scatter(source, dest, op);
     0

@@ -49,12 +49,14 @@ impl From<TeamHandle> for TeamOrActiveSet {
 
 impl TeamOrActiveSet {
     /// As [`find_for`](Self::find_for), for a call that transfers data.
+    #[inline(always)]
     pub(crate) fn find(self, pe: &'static OwnPe, call: Call) -> Participants {
         self.find_for(pe, call, PsyncPurpose::Data)
     }
 
     /// Returns the participants of a call. On an active set, begins the use of its pSync for
     /// `purpose`, and agrees on a team if the members have kept none.
+    #[inline(always)]
     pub(crate) fn find_for(
         self,
         pe: &'static OwnPe,
@@ -72,15 +74,7 @@ impl TeamOrActiveSet {
                 log_stride,
                 size,
                 psync,
-            } => {
-                let triplet = [start, log_stride, size];
-                let in_use = PsyncUse::begin(pe, call, triplet, psync, purpose);
-                let team = active_set::find_or_make(pe, call, triplet, psync);
-                Participants {
-                    _psync: in_use,
-                    ..Participants::of(team)
-                }
-            }
+            } => Participants::of_set(pe, call, [start, log_stride, size], psync, purpose),
         }
     }
 }
@@ -119,11 +113,29 @@ pub(crate) struct Participants {
 }
 
 impl Participants {
+    #[inline(always)]
     fn of(team: HeldTeam) -> Participants {
         Participants {
             team,
             _psync: None,
             in_request: false,
+        }
+    }
+
+    /// Begins the use of the pSync of an active set, and returns the members.
+    #[inline(never)]
+    fn of_set(
+        pe: &'static OwnPe,
+        call: Call,
+        triplet: [c_int; 3],
+        psync: *mut c_long,
+        purpose: PsyncPurpose,
+    ) -> Participants {
+        let in_use = PsyncUse::begin(pe, call, triplet, psync, purpose);
+        let team = active_set::find_or_make(pe, call, triplet, psync);
+        Participants {
+            _psync: in_use,
+            ..Participants::of(team)
         }
     }
 }

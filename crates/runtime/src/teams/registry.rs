@@ -120,10 +120,17 @@ impl Teams {
 
     /// Returns the team of a handle. Ends the job with an error if there is none; `argument` is the
     /// name of the handle in the call.
+    #[inline(always)]
     pub(crate) fn find(&'static self, call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
         if handle == TeamHandle::WORLD {
-            return HeldTeam::Lasting(self.world());
+            HeldTeam::Lasting(self.world())
+        } else {
+            self.find_registered(call, argument, handle)
         }
+    }
+
+    #[inline(never)]
+    fn find_registered(&self, call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
         match self.get(handle) {
             Some(team) => HeldTeam::Counted(team),
             None if handle == TeamHandle::INVALID => {

@@ -127,6 +127,14 @@ algorithms! {
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce), of which only the
     /// root keeps the result, for vectors of few receive buffers.
     "recursive_doubling" => RecursiveDoubling if is_for_doubling,
+    /// Each member stores its vector in a receive buffer of the root, and the root combines them
+    /// after a sync, if all members share memory and the buffer has room for all vectors.
+    "gather" => Gather if |nbytes, facts| {
+        facts.one_node()
+            && facts.members > 1
+            && facts.has_receive_buffers()
+            && nbytes.saturating_mul(facts.members as usize) <= facts.receive_buffer_bytes
+    },
     /// [`binomial::reduce`].
     "binomial" => Binomial if |_, facts| facts.has_receive_buffers(),
     /// The plan `direct::reduce_to`.

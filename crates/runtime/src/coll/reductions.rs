@@ -16,6 +16,7 @@ use rushmem_collectives::choice::{
 use rushmem_collectives::{
     Step, binomial, central, direct, pairwise, rabenseifner, recursive_doubling, ring, two_level,
 };
+use rushmem_communication::net::copy::CopyBetweenPes;
 use rushmem_communication::observers::FollowedMembers;
 use rushmem_communication::observers::results::ResultWriters;
 use rushmem_pe::memory::areas::SHORT;
@@ -209,6 +210,7 @@ impl Executor<'_> {
             ReduceToAlgorithm::Central => {
                 self.run_vector(vectors, central::reduce_to(n, root, parts));
             }
+            ReduceToAlgorithm::Gather => self.combine_gathered(vectors, root),
             algorithm if me == root => self.reduce_in_receive_buffers(algorithm, vectors, root),
             algorithm => {
                 // Partial results must not come to `dest` of other members.
@@ -232,12 +234,30 @@ impl Executor<'_> {
         vectors: Vectors,
         root: u32,
     ) {
-        if algorithm == ReduceToAlgorithm::RecursiveDoubling {
-            self.all_reduce_by_doubling(vectors);
-        } else {
-            self.run_pieces(vectors, ReceiveBuffers::Shared, |n, me| {
+        match algorithm {
+            ReduceToAlgorithm::RecursiveDoubling => self.all_reduce_by_doubling(vectors),
+            ReduceToAlgorithm::Gather => self.combine_gathered(vectors, root),
+            _ => self.run_pieces(vectors, ReceiveBuffers::Shared, |n, me| {
                 binomial::reduce(n, me, root)
-            });
+            }),
+        }
+    }
+
+    /// Stores the vector of each member in a receive buffer of member `root`, which combines them
+    /// into its `dest` after a sync.
+    fn combine_gathered(&mut self, vectors: Vectors, root: u32) {
+        let Vectors { source, dest, op } = vectors;
+        let nbytes = dest.nbytes();
+        let n = self.n();
+        let me = self.me();
+
+        let received = self.enter_receive_buffer();
+        let own = received.part(me as usize * nbytes, nbytes);
+        source.copy_to(self.links.endpoints, self.members().world_pe(root), own);
+        self.sync();
+        if me == root {
+            let vector = |member| received.part(member as usize * nbytes, nbytes);
+            combine(n, nbytes, op, Some(dest), vector, |_, _| ());
         }
     }
 
@@ -299,23 +319,25 @@ impl Executor<'_> {
             });
         }
 
-        let arrays = PlanArrays::of(source, SymmetricRange::EMPTY, Parts::Equal(nbytes));
-        let arrays = self.with_receive_buffers(arrays);
-        // Another team may still use shared buffers.
-        if arrays.receive_buffers == ReceiveBuffers::Shared {
-            self.sync();
-        }
-        let received = self.receive_buffer(&arrays, 0).part(0, source.nbytes());
-        let arrays = PlanArrays {
-            dest: received,
-            ..arrays
-        };
+        let received = self.enter_receive_buffer();
+        let arrays = PlanArrays::of(source, received, Parts::Equal(nbytes));
         if algorithm == AllToAllAlgorithm::Central {
             self.execute(&arrays, central::all_to_all(n, me));
         } else {
             self.execute(&arrays, pairwise::all_to_all(n, me));
         }
         combine_received(received);
+    }
+
+    /// Returns a receive buffer to which the other members may put, in a collective that no member
+    /// leaves before all have entered it.
+    fn enter_receive_buffer(&mut self) -> SymmetricRange {
+        let arrays = self.with_receive_buffers(PlanArrays::NONE);
+        // Another team may still use shared buffers.
+        if arrays.receive_buffers == ReceiveBuffers::Shared {
+            self.sync();
+        }
+        self.receive_buffer(&arrays, 0)
     }
 
     /// Scans vectors element by element: each member gets the result of the members up to itself,

@@ -19,11 +19,14 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 // - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores.
 // - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: with three, four and eight PEs on
 //   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
-//   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB of all sources. One member
-//   does the work of all, so with more members, which may have more cores, it has short vectors
-//   alone. In a reduce_to, whose root alone gets the result, it takes 0.3 to 0.9 of `direct` for 4
-//   to 32 KiB with 32 and 64 PEs on two cores; where there are more cores, `direct` divides longer
-//   vectors among them.
+//   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB, and in a reduce_scatter
+//   with 64 PEs 0.6 for 4 KiB of all sources. One member does the work of all, so with more
+//   members, which may have more cores, it has short vectors alone. In a reduce_to, whose root
+//   alone gets the result, it takes 0.3 to 0.9 of `direct` for 4 to 32 KiB with 32 and 64 PEs on
+//   two cores; where there are more cores, `direct` divides longer vectors among them.
+// - reduce_to and reduce_scatter on one node, with two PEs on two cores: `gather` takes 0.6 of
+//   `recursive_doubling` for 64 and 512 bytes, and `alltoall` 0.85 of `direct` for blocks of 64
+//   bytes.
 // - scan on one node, with two PEs on two cores: `recursive_doubling` takes 0.7 to 1 of `direct`
 //   for up to 1.5 KiB, 3 to 4 for 4 KiB, and 3 to 10 from 8 KiB on.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,

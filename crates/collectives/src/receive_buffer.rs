@@ -4,10 +4,10 @@
 //! A receive buffer is for the data that a peer puts in one round. Teams of a PE may share its
 //! receive buffers, so a member puts to a receive buffer of a peer only when it knows that the peer
 //! has entered the same collective. It knows this from the plan `entry` of the algorithm, or from
-//! credits in the plan itself. Several plans of one collective may follow one `entry`:
-//! the executor has two copies of each receive buffer and uses them in turn. No member ends such a
-//! plan before every member has entered it. So a member that runs the next plan but one knows that
-//! all members have ended this one.
+//! credits in the plan itself. Several plans of one collective may follow one `entry`: the executor
+//! has two copies of each receive buffer and uses them in turn. No member ends such a plan before
+//! every member has entered it. So a member that runs the next plan but one knows that all members
+//! have ended this one.
 //!
 //! An all-reduce, scan or all-to-all needs no `entry` if its receive buffers are used only by such
 //! collectives among the same members, which all members call in the same order. Two copies then

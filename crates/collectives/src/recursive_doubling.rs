@@ -126,7 +126,7 @@ pub fn scan_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 ///
 /// At the end the accumulator of every index but 0 has the combined contributions of `0..me`. The
 /// accumulator of index 0 is meaningless: there is no contribution before it, and the runtime
-/// writes zeros to its destination instead.
+/// writes the identity of the operator to its destination instead.
 pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }

@@ -76,10 +76,14 @@ impl GroupLimit {
 /// does not count them, as before Linux 4.13. Another group on the host may have a limit of its
 /// own, and kills there say nothing about the processes of this group.
 pub fn memory_kills() -> Option<u64> {
-    control_groups()
+    kills(&control_groups(), Path::new("/proc/vmstat"))
+}
+
+fn kills(groups: &[PathBuf], of_host: &Path) -> Option<u64> {
+    groups
         .iter()
         .find_map(|dir| kills_in(dir))
-        .or_else(|| value(&fs::read_to_string("/proc/vmstat").ok()?, "oom_kill"))
+        .or_else(|| value(&fs::read_to_string(of_host).ok()?, "oom_kill"))
 }
 
 /// Returns the number of processes that the kernel has killed for lack of memory in the group of a
@@ -240,6 +244,24 @@ mod tests {
             "{found:?}"
         );
         assert!(dirs("", mounts).is_empty() && dirs("0::/a", "").is_empty());
+    }
+
+    #[test]
+    fn the_innermost_group_with_a_count_of_kills_tells_before_the_host() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let host = dir.path().join("vmstat");
+        fs::write(&host, "nr_free_pages 12\ndrop_slab 0\noom_kill 3\n").expect("a file");
+        let [without, inner, outer] = ["without", "inner", "outer"].map(|name| {
+            let group = dir.path().join(name);
+            fs::create_dir(&group).expect("a directory");
+            group
+        });
+        fs::write(inner.join("memory.events"), "oom 1\noom_kill 1\n").expect("a file");
+        fs::write(outer.join("memory.events"), "oom 2\noom_kill 2\n").expect("a file");
+
+        assert_eq!(kills(std::slice::from_ref(&without), &host), Some(3));
+        assert_eq!(kills(&[without.clone(), inner, outer], &host), Some(1));
+        assert_eq!(kills(&[without], &dir.path().join("absent")), None);
     }
 
     #[test]

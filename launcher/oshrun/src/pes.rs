@@ -290,18 +290,20 @@ impl MemoryKills {
     /// Returns a notice about a PE that SIGKILL has ended, if the kernel has counted a new kill,
     /// and counts that kill as known: further ones are those of PEs whose ends are handled later.
     fn notice(&mut self, pe: u32) -> Option<String> {
-        let is_new = self.count(rushmem_topology::memory_kills());
-        if let Some(limit) = self.next_limit() {
-            return Some(format!(
+        // The counts of outer groups include kills in groups beside this one.
+        if !self.count(rushmem_topology::memory_kills()) {
+            return None;
+        }
+
+        Some(match self.next_limit() {
+            Some(limit) => format!(
                 "the kernel has killed PE {pe} for lack of memory, with a limit of {limit}: request more memory for \
                  this job, or start fewer PEs"
-            ));
-        }
-        is_new.then(|| {
-            format!(
+            ),
+            None => format!(
                 "the kernel has killed a process of this host for lack of memory since the job began, probably \
                  PE {pe}: let the program use less memory, or start fewer PEs on this host"
-            )
+            ),
         })
     }
 

@@ -146,8 +146,8 @@ algorithms! {
 algorithms! {
     /// The algorithms of a reduce-scatter.
     ReduceScatterAlgorithm of reduce_scatter;
-    /// An all-to-all of the blocks by [`AllToAllAlgorithm`], after which each member combines what
-    /// it has received, for vectors of one receive buffer.
+    /// An all-to-all of the blocks by [`AllToAllAlgorithm`], with `pairwise` in place of `bruck`,
+    /// after which each member combines what it has received, for vectors of one receive buffer.
     "alltoall" => AllToAll if |nbytes, facts| {
         facts.members > 1
             && facts.has_receive_buffers()

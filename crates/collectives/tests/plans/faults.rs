@@ -91,7 +91,8 @@ fn reductions_and_scans_need_a_second_copy_of_the_receive_buffers() {
         [InclusiveScan, NextScanPiece],
     ];
     for n in 2..=20_u32 {
-        // Among others, the signals around the circle tell a member that its receivers have read.
+        // With other numbers, the signals around the circle tell a member that its receivers have
+        // read.
         let scans = scans.iter().filter(|_| n.is_power_of_two());
         for program in all_reduces.iter().chain(scans) {
             for clocks in [true, false] {

@@ -512,10 +512,11 @@ struct Signal {
     value: u64,
 }
 
-/// Counts a reduction or an all-to-all among all PEs of the job. Returns which of the two copies of
-/// a set of receive buffers it uses. All PEs agree on the copy, since they make these calls in the
-/// same order, on whatever team or active set. If each set belongs to one team, all PEs have been
-/// in the same teams that had this set one after the other, and have made the same calls there.
+/// Counts a reduction, a scan or an all-to-all among all PEs of the job. Returns which of the two
+/// copies of a set of receive buffers it uses. All PEs agree on the copy, since they make these
+/// calls in the same order, on whatever team or active set. If each set belongs to one team, all
+/// PEs have been in the same teams that had this set one after the other, and have made the same
+/// calls there.
 pub fn next_collective_of_job(links: &Links, set: u8) -> usize {
     links.collectives_of_job[usize::from(set)].fetch_add(1, Relaxed) % 2
 }

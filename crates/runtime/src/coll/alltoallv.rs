@@ -258,8 +258,9 @@ fn exchange<const W: usize>(
 }
 
 /// Exchanges entries of members on one node: each member publishes its columns, syncs, and reads
-/// the entries for it. No other member accesses this memory outside such a call; a call publishes a
-/// column once, and no member leaves the call before the others have read it.
+/// the entries for it. No other member reads this memory outside such a call, and only an exclusive
+/// scan of all PEs writes to it, when this PE has entered that scan. A call publishes a column
+/// once, and no member leaves the call before the others have read it.
 fn exchange_published<const W: usize>(
     executor: &mut Executor<'_>,
     first: usize,

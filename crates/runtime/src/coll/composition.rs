@@ -210,7 +210,7 @@ impl Executor<'_> {
         let n = self.n();
         let me = self.me();
 
-        // A member packs the blocks that it forwards in a buffer to which peers do not write.
+        // A member packs the blocks that it forwards in a buffer to which no peer writes meanwhile.
         let set = self.collective.team.receive_buffers();
         let area = &self.links.area;
         let packed = area.range(area.areas().packed(set), MIN_RECEIVE_BUFFER);

@@ -255,6 +255,8 @@ impl Executor<'_> {
         let own = received.part(me as usize * nbytes, nbytes);
         source.copy_to(self.links.endpoints, self.members().world_pe(root), own);
         self.sync();
+        // The PE that was signaled last may sleep.
+        self.signals.ring();
         if me == root {
             let vector = |member| received.part(member as usize * nbytes, nbytes);
             combine(n, nbytes, op, Some(dest), vector, |_, _| ());
@@ -326,6 +328,7 @@ impl Executor<'_> {
         } else {
             self.execute(&arrays, pairwise::all_to_all(n, me));
         }
+        self.signals.ring();
         combine_received(received);
     }
 

@@ -198,6 +198,12 @@ fn teams_in_turn_do_not_disturb_each_other() {
                      reduce_to 0+ any any any any binomial
                      reduce_scatter 0+ any any any any recursive_doubling
                      scan 0+ any any any any recursive_doubling";
+    let by_exchanges = "alltoall 0+ any any any any pairwise
+                        collect 0+ any any any any bruck
+                        reduce_to 0+ any any any any gather
+                        reduce_to 0+ any any any any binomial
+                        reduce_scatter 0+ any any any any alltoall
+                        scan 0+ any any any any recursive_doubling";
     let by_counters = "alltoall 0+ any any any any central
                        collect 0+ any any any any central
                        reduce 0+ any any any any central
@@ -210,11 +216,22 @@ fn teams_in_turn_do_not_disturb_each_other() {
         (3, &[2, 2], in_rounds),
         (4, &[4], by_counters),
         (5, &[4], by_counters),
+        (6, &[4], by_exchanges),
+        (7, &[4], by_exchanges),
+        (8, &[2, 2], by_exchanges),
     ] {
         job(&Shape::of(nodes).rows(rows).late(seed), |pe| {
-            // All but one PE.
             let mut teams = Vec::new();
-            for [start, stride, size] in [[0, 1, 3], [1, 1, 3], [3, -1, 3], [0, 3, 2], [2, -2, 2]] {
+            let parts = [
+                [0, 1, 3],
+                [1, 1, 3],
+                [3, -1, 3],
+                [0, 3, 2],
+                [2, -2, 2],
+                // All PEs, whose collectives use the receive buffers of the job.
+                [0, 1, 4],
+            ];
+            for [start, stride, size] in parts {
                 let config = TeamConfig::default();
                 let team = split_strided(pe, TeamHandle::WORLD, start, stride, size, config);
                 let member = |i| (start + i * stride) as usize;
@@ -232,10 +249,11 @@ fn teams_in_turn_do_not_disturb_each_other() {
                 Collective::Scatter(0),
                 Collective::Inscan(&OPERATORS[0]),
                 Collective::Alltoallv,
+                Collective::Exscan(&OPERATORS[0]),
             ];
             let n_collectives = collectives.len();
             for turn in 0..200 {
-                let (team, members) = &teams[turn * 7 % 5];
+                let (team, members) = &teams[turn * 7 % teams.len()];
                 if members.contains(&pe.me()) {
                     let which = turn * (turn / n_collectives) % n_collectives;
                     let case = Case::of(collectives[which], 9, turn as u64);

@@ -364,8 +364,8 @@ static int iriw(int i) {
  * libfabric, which may store a word in parts. */
 enum rule { STANDARD, RUSHMEM, WHOLE_WORDS, ALLOWED };
 
-/* Whether the group meets before each round. In the rounds before which it does not meet, a PE that
- * gets from another one falls behind, and comes when all puts are done. */
+/* Whether the group meets before each round. Where it does not, a PE that waits for gets falls
+ * behind, and sees only puts that are done. */
 enum meeting { USUALLY, ALWAYS };
 
 static const struct shape {
@@ -452,7 +452,7 @@ static void meet(int roles, long round) {
 
 /* Runs rounds of a shape. The outcome of a round was seen if all PEs have seen their parts. Most
  * shapes have a second half without meetings, in which operations of several rounds travel together.
- * The operations of a round that begins by a meeting travel alone. */
+ * The operations of a round that begins with a meeting travel alone. */
 static void run_batch(const struct shape *shape, int placement, int rounds, struct counts *counts) {
     const int is_member = join_group(shape->roles, placement);
     memset(x, 0, WORDS * sizeof *x);

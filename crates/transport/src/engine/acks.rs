@@ -7,7 +7,8 @@
 //! count of the stream that it served last. The target sends a message for the acknowledgment alone
 //! only if a request asks for it: a request that finds half of the window in use asks, and so does
 //! a batch or an empty request that an origin sends to complete the requests before it or, over a
-//! wire that orders everything, the writes before it.
+//! wire that orders everything, the writes before it; and a lone put, if the one before it was
+//! completed.
 //!
 //! Numbers wrap around. Two that are compared are at most
 //! [`MAX_IN_FLIGHT`](super::message::MAX_IN_FLIGHT) apart.

@@ -345,7 +345,8 @@ impl Batcher {
 
     /// Returns the order of the request of a lone put. A program that has completed the put before
     /// probably completes this one, too. So the request asks for the acknowledgment, for which the
-    /// quiet would otherwise send a message of its own.
+    /// quiet would otherwise send a message of its own. One flag serves all PEs: it decides which
+    /// message asks, not whether one does.
     pub(super) fn order_of_lone_put(&mut self) -> RequestOrder {
         if std::mem::take(&mut self.has_asked) {
             RequestOrder::Asking

@@ -2,6 +2,7 @@
 //! The keys that they need are read from the PE by transfers, too.
 #![allow(unsafe_code)]
 
+use super::acks::RequestOrder;
 use super::batching::{EntrySize, is_small};
 use super::keys;
 use super::origin::Origin;
@@ -16,7 +17,8 @@ use crate::{
 use std::ptr::from_ref;
 
 impl<W: Wire> Origin<W> {
-    /// Transfers bytes. Small ones are batched, unless they are lone or may not be.
+    /// Transfers bytes. Small ones are batched, unless they are lone or may not be; a lone put may
+    /// be a request of its own.
     #[inline(always)]
     pub(super) fn transfer<A: Way>(
         &mut self,
@@ -30,8 +32,9 @@ impl<W: Wire> Origin<W> {
         }
     }
 
-    /// Adds a transfer to the batch for the PE if it may be batched and is not lone. Otherwise has
-    /// the wire carry it out, after the batches that must precede it.
+    /// Adds a transfer to the batch for the PE if it may be batched and is not lone. A lone put is
+    /// sent as a request where the wire says so. Otherwise has the wire carry the transfer out,
+    /// after the batches that must precede it.
     #[inline(never)]
     fn transfer_or_batch<A: Way>(
         &mut self,
@@ -64,7 +67,12 @@ impl<W: Wire> Origin<W> {
             self.batcher.open(to).transfer(remote, local);
 
             if is_lone {
-                let order = self.batcher.order_of_lone_put();
+                // A request that asks does not wait for room in the window, and neither does a put.
+                let order = if self.issued.is_full(to.pe) {
+                    RequestOrder::AfterFence
+                } else {
+                    self.batcher.order_of_lone_put()
+                };
                 return self.send_batch(to.pe, order);
             }
             self.activate(to.pe);

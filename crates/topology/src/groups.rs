@@ -266,27 +266,29 @@ mod tests {
 
     #[test]
     fn the_values_of_a_group_are_read() {
-        let dir = std::env::temp_dir().join(format!("topology-group-{}", std::process::id()));
-        fs::create_dir_all(&dir).expect("a directory");
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path();
         let write = |name: &str, text: &str| fs::write(dir.join(name), text).expect("a file");
-        let read = || [tasks(&dir), memory(&dir)].map(|it| it.map(|it| (it.limit, it.used)));
+        let read = || [tasks(dir), memory(dir)].map(|it| it.map(|it| (it.limit, it.used)));
         assert_eq!(read(), [None, None]);
+
         write("pids.max", "max\n");
         write("pids.current", "7\n");
         write("memory.max", "max\n");
         write("memory.current", "5000\n");
         assert_eq!(read(), [None, None]);
+
         write("pids.max", "50\n");
         write("memory.max", "9000\n");
         write(
             "memory.stat",
             "anon 1\nfile 900\ninactive_file 300\nactive_file 200\n",
         );
-        assert_eq!(kills_in(&dir), None);
-        write("memory.events", "oom 4\noom_kill 3\n");
         assert_eq!(read(), [Some((50, 7)), Some((9000, 4500))]);
-        assert_eq!(memory(&dir).expect("a limit").n_killed(), 3);
-        fs::remove_dir_all(dir).expect("own directory");
+        assert_eq!(kills_in(dir), None);
+
+        write("memory.events", "oom 4\noom_kill 3\n");
+        assert_eq!(memory(dir).expect("a limit").n_killed(), 3);
     }
 
     #[test]

@@ -160,6 +160,13 @@ pub unsafe fn exscan(
     0
 }
 
+/// Combines the blocks of `n` members, which lie one after the other in `received`, into `dest`.
+fn combine_received(n: u32, received: SymmetricRange, dest: SymmetricRange, op: &'static Combine) {
+    let nbytes = dest.nbytes();
+    let block = |member| received.part(member as usize * nbytes, nbytes);
+    combine(n, nbytes, op, Some(dest), block, |_, _| ());
+}
+
 impl Executor<'_> {
     /// Combines the vectors of all members element by element. All members get the result.
     pub(crate) fn all_reduce(&mut self, vectors: Vectors) {
@@ -258,8 +265,7 @@ impl Executor<'_> {
         // The PE that was signaled last may sleep.
         self.signals.ring();
         if me == root {
-            let vector = |member| received.part(member as usize * nbytes, nbytes);
-            combine(n, nbytes, op, Some(dest), vector, |_, _| ());
+            combine_received(n, received, dest, op);
         }
     }
 
@@ -307,17 +313,13 @@ impl Executor<'_> {
         let nbytes = dest.nbytes();
         let n = self.n();
         let me = self.me();
-        let combine_received = |received: SymmetricRange| {
-            let block = |member| received.part(member as usize * nbytes, nbytes);
-            combine(n, nbytes, op, Some(dest), block, |_, _| ());
-        };
 
         let algorithm: AllToAllAlgorithm = self.choose(nbytes);
         if algorithm == AllToAllAlgorithm::Lines {
             return SymmetricRange::with_scratch(source.nbytes(), |received| {
                 let plan = pairwise::all_to_all_in_lines(n, me);
                 self.exchange_in_lines(source, received, nbytes, plan);
-                combine_received(received);
+                combine_received(n, received, dest, op);
             });
         }
 
@@ -328,8 +330,9 @@ impl Executor<'_> {
         } else {
             self.execute(&arrays, pairwise::all_to_all(n, me));
         }
+        // The PE that was signaled last may sleep.
         self.signals.ring();
-        combine_received(received);
+        combine_received(n, received, dest, op);
     }
 
     /// Returns a receive buffer to which the other members may put, in a collective that no member

@@ -67,7 +67,8 @@ impl<W: Wire> Origin<W> {
             self.batcher.open(to).transfer(remote, local);
 
             if is_lone {
-                // A request that asks does not wait for room in the window, and neither does a put.
+                // A request that asks may exceed the window, since its caller then waits for the
+                // acknowledgment. A put does not.
                 let order = if self.issued.is_full(to.pe) {
                     RequestOrder::AfterFence
                 } else {

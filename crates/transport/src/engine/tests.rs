@@ -525,6 +525,22 @@ fn a_lone_put_asks_for_the_acknowledgment_if_the_one_before_was_completed() {
     assert!(origin.issued.must_ask(PEER), "the one before is incomplete");
 }
 
+#[test]
+fn a_lone_put_waits_for_room_in_the_window() {
+    let mut origin = origin();
+    origin.wire.acknowledges = true;
+    origin.batches = true;
+    origin.caps.lone_puts_are_requests = true;
+    while !origin.issued.is_full(PEER) {
+        put_alone(&mut origin, false);
+    }
+
+    // The next put would ask.
+    origin.batcher.mark_asked();
+    let after_acknowledgment = [Called::Poll, Called::Send];
+    assert_eq!(put_alone(&mut origin, false), after_acknowledgment);
+}
+
 /// If the put after such a quiet were lone, a loop of a put and a quiet would send two messages for
 /// each put.
 #[test]

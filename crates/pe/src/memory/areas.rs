@@ -353,7 +353,8 @@ impl Areas {
 
     /// Returns the offset of memory in which this PE packs data of a collective: the last receive
     /// buffer for collectives among all PEs, to which only an exclusive scan puts, when this PE has
-    /// entered it. In an alltoallv on one node, the other members read it between two syncs.
+    /// entered that scan. In an alltoallv on one node, the other members read the memory between
+    /// two syncs.
     pub fn packed(&self, set: u8) -> usize {
         self.receive_buffer_of_job(set, self.rounds as u8, 0)
     }

@@ -4,28 +4,27 @@
 //! D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization. International
 //! Journal of Parallel Programming 17 (1), 1988.
 
-use crate::Step;
 use crate::edge::{from_behind, to_ahead};
-use crate::index::rounds;
+use crate::index;
+use crate::{Partner, Step};
 
 /// Returns the plan of a sync in ⌈log2 n⌉ rounds: no member leaves it before all have entered it.
 pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    rounds(n).flat_map(move |k| {
-        [
-            Step::Signal {
-                peer: to_ahead(n, me, k),
-            },
-            Step::Wait {
-                peer: from_behind(n, me, k),
-            },
-        ]
+    rounds(n, me).flat_map(|(receiver, sender)| {
+        [Step::Signal { peer: receiver }, Step::Wait { peer: sender }]
     })
+}
+
+/// Returns the rounds of a [`sync`]: the member that is signaled in each, and the one whose signal
+/// is awaited then.
+pub fn rounds(n: u32, me: u32) -> impl Iterator<Item = (Partner, Partner)> + Clone {
+    index::rounds(n).map(move |k| (to_ahead(n, me, k), from_behind(n, me, k)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Edge, Partner};
+    use crate::Edge;
 
     #[test]
     fn three_members_meet_in_two_rounds() {

@@ -161,23 +161,21 @@ impl FlagArea {
         }
     }
 
-    /// Copies `source` to `dest` on `pe`, then raises a flag there as
-    /// [`raise_unrung`](FlagArea::raise_unrung) does.
+    /// Copies `source` to `dest` on `pe`, then [raises](FlagArea::raise) a flag there.
     #[inline]
-    pub(crate) fn put_and_raise_unrung(
+    pub(crate) fn put_and_raise(
         &self,
         pe: Pe,
         source: SymmetricRange,
         dest: SymmetricRange,
         offset: usize,
         value: u64,
-    ) -> bool {
+    ) {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
             source.copy_to(self.endpoints, pe, dest);
-            self.raise_unrung(pe, offset, value)
+            self.raise(pe, offset, value);
         } else {
             put_signal_remote(self.endpoints, pe, source, dest, flag_signal(offset, value));
-            false
         }
     }
 

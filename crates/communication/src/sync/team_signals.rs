@@ -16,7 +16,6 @@
 pub(crate) mod counts;
 
 use crate::links::Links;
-use crate::net::flags::FlagArea;
 use crate::status::WaitDescription;
 use crate::sync::waits;
 use counts::{PairCounts, increment};
@@ -90,8 +89,6 @@ pub struct TeamSignals {
     short_reductions: usize,
     /// The number of words that this member has published to the others.
     shown: usize,
-    /// The PE that was signaled last and not woken yet, in case it sleeps.
-    unnotified: Option<Pe>,
     /// The root of the last broadcast on an active set, until this member knows that the receivers
     /// to which it sends have entered it.
     pub unconfirmed_root: Option<u32>,
@@ -134,7 +131,6 @@ impl TeamSignals {
             releases: 0,
             short_reductions: 0,
             shown: 0,
-            unnotified: None,
             unconfirmed_root: None,
         }
     }
@@ -219,7 +215,6 @@ impl TeamSignals {
     #[inline]
     pub fn await_release(&mut self, collective: &impl OngoingCollective, member: u32) {
         self.releases += 1;
-        self.ring();
 
         let area = &self.links.area;
         let owner = self.members.world_pe(member);
@@ -277,9 +272,7 @@ impl TeamSignals {
     pub fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some(Signal { flag, value }) => {
-                self.raise(pe, |area| area.raise_unrung(pe, flag, value));
-            }
+            Some(Signal { flag, value }) => self.links.area.raise(pe, flag, value),
             None => {
                 let counters = self.next_counted();
                 self.links.area.count(pe, counters);
@@ -291,9 +284,9 @@ impl TeamSignals {
     pub fn put_signal(&mut self, peer: Partner, source: SymmetricRange, dest: SymmetricRange) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some(Signal { flag, value }) => self.raise(pe, |area| {
-                area.put_and_raise_unrung(pe, source, dest, flag, value)
-            }),
+            Some(Signal { flag, value }) => {
+                self.links.area.put_and_raise(pe, source, dest, flag, value);
+            }
             None => {
                 let counters = self.next_counted();
                 self.links.area.put_and_count(pe, source, dest, counters);
@@ -301,54 +294,49 @@ impl TeamSignals {
         }
     }
 
-    /// Wakes the PE that was signaled before, then calls `change`, which changes a flag of `pe` and
-    /// returns true if it has done so by a store of this CPU. After a store, `pe` is not woken yet:
-    /// whether it sleeps is only known after the store has taken effect, and this member can look
-    /// at its own flags before that.
-    #[inline]
-    fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
-        self.ring();
-        if change(&self.links.area) {
-            self.unnotified = Some(pe);
-        }
-    }
-
-    /// Wakes the PE that was signaled last, if it sleeps and was not woken yet.
-    #[inline]
-    pub fn ring(&mut self) {
-        if let Some(pe) = self.unnotified.take() {
-            self.links.area.ring(pe);
-        }
-    }
-
     /// Waits for the next signal of a member, or of any member on [`Edge::Any`].
     #[inline]
     pub fn wait(&mut self, collective: &impl OngoingCollective, peer: Partner) {
         let source = self.world_pe(peer);
-        let edge = match peer.edge {
-            Edge::Any => return self.wait_for_any(collective),
+        match peer.edge {
+            Edge::Any => self.wait_for_any(collective),
             Edge::Pair => {
                 let turn = increment(&self.pair_counts(source).taken);
                 let flag = self.links.area.areas().pair_flag(source);
-                return self.wait_for_pair(collective, source, flag, turn);
+                self.wait_for_pair(collective, source, flag, turn);
             }
-            edge => edge,
-        };
+            edge => {
+                let Signal { flag, value } = self.next_awaited(edge);
+                self.wait_for_flag(collective, source, flag, |found| found >= value);
+            }
+        }
+    }
 
-        let edge = &mut self.edges[edge.number(self.members.n)];
-        edge.taken += 1;
-        let flag = edge.flag;
-        let value = edge.taken + self.mark();
-
+    /// Signals `receiver` and waits for the signal of `sender`, both on edges of the team: a round
+    /// of a dissemination. Wakes `receiver` only after some polls. Whether it sleeps is known once
+    /// the signal has taken effect, and the sender's signal takes no longer.
+    #[inline]
+    pub fn signal_and_wait(
+        &mut self,
+        collective: &impl OngoingCollective,
+        receiver: Partner,
+        sender: Partner,
+    ) {
         let links = self.links;
-        let unnotified = self.unnotified.take();
-        self.unnotified = until(
-            unnotified,
-            links,
-            flag,
-            || collective.describe(Some(source)),
-            || links.area.flag(flag) >= value,
-        );
+        let pe = self.world_pe(receiver);
+        let Signal { flag, value } = self.next_sent(receiver.edge);
+        let is_unrung = links.area.raise_unrung(pe, flag, value);
+
+        let Signal { flag, value } = self.next_awaited(sender.edge);
+        let is_over = is_unrung && waits::is_soon(&links.job, || links.area.flag(flag) >= value);
+        if is_unrung {
+            // Before a long wait: the signal that ends it may come from that PE.
+            links.area.ring(pe);
+        }
+        if !is_over {
+            let source = self.world_pe(sender);
+            self.wait_for_flag(collective, source, flag, |found| found >= value);
+        }
     }
 
     /// Sends a block of at most [`LINE_BYTES`] bytes to a member: a flag and the block in one cache
@@ -361,10 +349,7 @@ impl TeamSignals {
 
         let flag = area.areas().line(self.own_pe(), turn);
         let line = area.range(flag + size_of::<u64>(), LINE_BYTES);
-        let value = self.pair_mark + turn;
-        self.raise(pe, |area| {
-            area.put_and_raise_unrung(pe, block, line, flag, value)
-        });
+        area.put_and_raise(pe, block, line, flag, self.pair_mark + turn);
     }
 
     /// Waits for the next block that a member sends in its line. Returns the block.
@@ -397,18 +382,10 @@ impl TeamSignals {
         let count = |value: u64| value << (64 - PAIR_COUNT_BITS);
 
         let mut found = 0;
-        let links = self.links;
-        let unnotified = self.unnotified.take();
-        self.unnotified = until(
-            unnotified,
-            links,
-            flag,
-            || collective.describe(Some(source)),
-            || {
-                found = links.area.flag(flag);
-                count(found) >= count(awaited)
-            },
-        );
+        self.wait_for_flag(collective, source, flag, |value| {
+            found = value;
+            count(found) >= count(awaited)
+        });
 
         // A later signal may have replaced the mark of this one.
         if count(found) == count(awaited) && found != awaited {
@@ -419,6 +396,25 @@ impl TeamSignals {
                 source.0
             )
         }
+    }
+
+    /// Waits until `ready`, which is given the value of the flag at this offset, returns true. PE
+    /// `source` raises the flag.
+    #[inline]
+    fn wait_for_flag(
+        &self,
+        collective: &impl OngoingCollective,
+        source: Pe,
+        flag: usize,
+        mut ready: impl FnMut(u64) -> bool,
+    ) {
+        let links = self.links;
+        waits::until_rung(
+            links,
+            &[flag],
+            || collective.describe(Some(source)),
+            || ready(links.area.flag(flag)),
+        );
     }
 
     /// Waits for one more message, from any member.
@@ -433,7 +429,6 @@ impl TeamSignals {
         let CounterPair { by_cpu, by_network } = self.counted(turn);
         let expected = turn / 2 * peers + taken_in_turn + 1;
 
-        self.ring();
         let area = &self.links.area;
         waits::until_rung(
             self.links,
@@ -456,14 +451,31 @@ impl TeamSignals {
                     value: self.pair_mark + sent,
                 })
             }
-            edge => {
-                let edge = &mut self.edges[edge.number(self.members.n)];
-                edge.sent += 1;
-                Some(Signal {
-                    flag: edge.flag,
-                    value: edge.sent + self.mark(),
-                })
-            }
+            edge => Some(self.next_sent(edge)),
+        }
+    }
+
+    /// Counts the next signal of this member on an edge of the team, and returns it.
+    #[inline]
+    fn next_sent(&mut self, edge: Edge) -> Signal {
+        let mark = self.mark();
+        let edge = &mut self.edges[edge.number(self.members.n)];
+        edge.sent += 1;
+        Signal {
+            flag: edge.flag,
+            value: edge.sent + mark,
+        }
+    }
+
+    /// Counts the next signal that this member awaits on an edge of the team, and returns it.
+    #[inline]
+    fn next_awaited(&mut self, edge: Edge) -> Signal {
+        let mark = self.mark();
+        let edge = &mut self.edges[edge.number(self.members.n)];
+        edge.taken += 1;
+        Signal {
+            flag: edge.flag,
+            value: edge.taken + mark,
         }
     }
 
@@ -506,7 +518,8 @@ struct EdgeSignals {
     taken: u64,
 }
 
-/// The offset of the flag at a peer that signals it, and the value that the flag gets.
+/// The offset of the flag that a signal raises in the area of its receiver, and the value that the
+/// flag gets.
 struct Signal {
     flag: usize,
     value: u64,
@@ -519,29 +532,6 @@ struct Signal {
 /// calls there.
 pub fn next_collective_of_job(links: &Links, set: u8) -> usize {
     links.collectives_of_job[usize::from(set)].fetch_add(1, Relaxed) % 2
-}
-
-/// Waits until `ready`, which reads the flag at offset `flag`, returns true. If the first polls
-/// fail, wakes the PE `unnotified`, which was signaled before, and returns `None`; otherwise
-/// returns `unnotified`.
-#[inline]
-fn until(
-    unnotified: Option<Pe>,
-    links: &'static Links,
-    flag: usize,
-    describe: impl Fn() -> WaitDescription,
-    mut ready: impl FnMut() -> bool,
-) -> Option<Pe> {
-    if let Some(pe) = unnotified {
-        if waits::is_soon(&links.job, &mut ready) {
-            return unnotified;
-        }
-        // Before the long wait: the signal that ends it may come from that PE.
-        links.area.ring(pe);
-    }
-
-    waits::until_rung(links, &[flag], describe, ready);
-    None
 }
 
 /// Returns the highest generation that a counter has reached which began with `generation` and has

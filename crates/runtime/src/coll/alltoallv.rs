@@ -328,8 +328,6 @@ impl Delivery<'_> {
         let me = executor.me();
 
         if executor.facts().one_node() {
-            // The PE that was signaled last may sleep, and copies may take long.
-            executor.signals.ring();
             for member in executor.others().chain([me]) {
                 self.copy(call, links, member, members.world_pe(member));
             }

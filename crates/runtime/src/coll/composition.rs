@@ -162,11 +162,12 @@ impl Executor<'_> {
     /// Syncs by dissemination. Does not call `execute`, whose overhead exceeds the time of the
     /// signals.
     fn disseminate(&mut self) {
-        dissemination::sync(self.n(), self.me()).for_each(|step| match step {
-            Step::Signal { peer } => self.signal(peer),
-            Step::Wait { peer } => self.wait(peer),
-            _ => unreachable!("a sync moves nothing"),
-        });
+        for (receiver, sender) in dissemination::rounds(self.n(), self.me()) {
+            #[cfg(test)]
+            crate::tests::kit::lateness::before_step();
+            self.signals
+                .signal_and_wait(&self.collective, receiver, sender);
+        }
     }
 
     /// Exchanges blocks of `nbytes` bytes in the lines of pairs of PEs. Carries out the steps of

@@ -22,7 +22,6 @@ use rushmem_explain::status::AwaitedObject;
 use rushmem_pe::call::Call;
 use rushmem_pe::digest::digest;
 use rushmem_pe::job::members::Members;
-use rushmem_pe::memory::areas::SHORT;
 use rushmem_pe::memory::range::SymmetricRange;
 use rushmem_transport::Pe;
 use std::sync::MutexGuard;
@@ -183,13 +182,6 @@ pub(crate) struct Executor<'a> {
     pub(crate) signals: MutexGuard<'a, TeamSignals>,
 }
 
-impl Drop for Executor<'_> {
-    /// Wakes the PE that was signaled last, since no later step does.
-    fn drop(&mut self) {
-        self.signals.ring();
-    }
-}
-
 impl<'a> Executor<'a> {
     pub(crate) fn members(&self) -> &'a Members {
         self.collective.team.members()
@@ -276,10 +268,6 @@ impl<'a> Executor<'a> {
         plan.for_each(|step| {
             #[cfg(test)]
             crate::tests::kit::lateness::before_step();
-            if !arrays.is_brief(step) {
-                self.signals.ring();
-            }
-
             match step {
                 Step::Put {
                     peer,
@@ -490,17 +478,6 @@ struct BufferSpan {
 }
 
 impl PlanArrays<'_> {
-    /// Returns true if the PE that was signaled last need not be woken before the step: the step is
-    /// short, or it signals or waits and wakes that PE in time.
-    fn is_brief(&self, step: Step) -> bool {
-        match step {
-            Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
-            Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
-            Step::Copy { .. } => self.receive_buffers == ReceiveBuffers::BesideFlags,
-            _ => false,
-        }
-    }
-
     fn operator(&self) -> &'static Combine {
         self.combine.expect("a reduction or scan has an operator")
     }

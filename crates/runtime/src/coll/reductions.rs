@@ -262,8 +262,6 @@ impl Executor<'_> {
         let own = received.part(me as usize * nbytes, nbytes);
         source.copy_to(self.links.endpoints, self.members().world_pe(root), own);
         self.sync();
-        // The PE that was signaled last may sleep.
-        self.signals.ring();
         if me == root {
             combine_received(n, received, dest, op);
         }
@@ -330,8 +328,6 @@ impl Executor<'_> {
         } else {
             self.execute(&arrays, pairwise::all_to_all(n, me));
         }
-        // The PE that was signaled last may sleep.
-        self.signals.ring();
         combine_received(n, received, dest, op);
     }
 

@@ -11,18 +11,13 @@
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind, rounds};
+use crate::own_block::with_own_block;
 use crate::{Buffer, Span, Step};
 use std::ops::Range;
 
 /// Returns the plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes
 /// part `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy {
-        from: Buffer::Source.at(0),
-        to: Buffer::Dest.at(me),
-        count: 1,
-    };
-
     // Before a round a member has `distance` blocks: its own and those of the next members.
     let rounds = rounds(n).flat_map(move |k| {
         let distance = 1 << k;
@@ -41,7 +36,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         puts.chain(waits)
     });
 
-    std::iter::once(own).chain(rounds)
+    with_own_block(me, rounds)
 }
 
 /// Returns the plan by which members learn that the members to which they will put in

@@ -32,6 +32,7 @@ pub mod dissemination;
 mod edge;
 mod index;
 pub mod neighbor_exchange;
+mod own_block;
 pub mod pairwise;
 pub mod rabenseifner;
 pub mod receive_buffer;

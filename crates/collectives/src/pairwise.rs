@@ -10,12 +10,6 @@ use crate::{Buffer, Partner, Step};
 /// Returns the plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member
 /// `i` becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy {
-        from: Buffer::Source.at(me),
-        to: Buffer::Dest.at(me),
-        count: 1,
-    };
-
     let puts = (1..n).map(move |distance| {
         let peer = Partner::any(ahead(n, me, distance));
         Step::Put {
@@ -26,11 +20,17 @@ pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         }
     });
 
+    let own = Step::Copy {
+        from: Buffer::Source.at(me),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    };
+
     let waits = (1..n).map(move |distance| Step::Wait {
         peer: Partner::any(behind(n, me, distance)),
     });
 
-    std::iter::once(own).chain(puts).chain(waits)
+    puts.chain([own]).chain(waits)
 }
 
 /// Returns the plan of a gather in one round: part 0 of `Source` of each member becomes its part of
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_member_comes_first() {
+    fn the_next_member_comes_first_and_the_member_itself_last() {
         let put = |peer| Step::Put {
             peer: Partner::any(peer),
             from: Buffer::Source.at(peer),
@@ -156,8 +156,13 @@ mod tests {
         let wait = |peer| Step::Wait {
             peer: Partner::any(peer),
         };
+        let own = Step::Copy {
+            from: Buffer::Source.at(1),
+            to: Buffer::Dest.at(1),
+            count: 1,
+        };
         let steps: Vec<_> = all_to_all(3, 1).collect();
-        assert_eq!(steps[1..], [put(2), put(0), wait(0), wait(2)]);
+        assert_eq!(steps, [put(2), put(0), own, wait(0), wait(2)]);
     }
 
     #[test]

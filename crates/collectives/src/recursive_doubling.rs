@@ -11,6 +11,7 @@
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{log2_ceil, rounds};
+use crate::own_block::with_own_block;
 use crate::{Buffer, Partner, Span, Step};
 
 const ACCUMULATOR: Span = Buffer::Accumulator.at(0);
@@ -155,12 +156,6 @@ fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
-    let own = Step::Copy {
-        from: Buffer::Source.at(0),
-        to: Buffer::Dest.at(me),
-        count: 1,
-    };
-
     // Before round k a member has the 2^k parts whose numbers differ from its index in the lowest k
     // bits alone.
     let rounds = rounds(n).flat_map(move |k| {
@@ -171,7 +166,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             Step::Wait { peer },
         ]
     });
-    std::iter::once(own).chain(rounds)
+    with_own_block(me, rounds)
 }
 
 /// Returns the step that puts the accumulator to a receive buffer of `peer`.

@@ -8,17 +8,12 @@
 
 use crate::edge::{from_behind, to_ahead};
 use crate::index::{behind, share};
+use crate::own_block::with_own_block;
 use crate::{Buffer, Operand, Step};
 
 /// Returns the plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part
 /// `i` of `Dest` everywhere. No member leaves it before all have entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy {
-        from: Buffer::Source.at(0),
-        to: Buffer::Dest.at(me),
-        count: 1,
-    };
-
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
 
@@ -35,7 +30,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         ]
     });
 
-    std::iter::once(own).chain(rounds)
+    with_own_block(me, rounds)
 }
 
 /// Returns the plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member
@@ -100,14 +95,14 @@ mod tests {
             edge: Edge::Ahead(0),
         };
         let wait = Step::Wait { peer: peer(0) };
-        let put = |block| Step::Put {
+        let put = Step::Put {
             peer: peer(2),
-            from: Buffer::Dest.at(block),
-            to: Buffer::Dest.at(block),
+            from: Buffer::Dest.at(0),
+            to: Buffer::Dest.at(0),
             count: 1,
         };
         let steps: Vec<_> = all_gather(3, 1).collect();
-        assert_eq!(steps[1..], [put(1), wait, put(0), wait]);
+        assert_eq!(steps[2..], [wait, put, wait]);
     }
 
     #[test]

@@ -19,19 +19,31 @@ fn put(peer: Partner, first: u32, count: u32) -> Step {
     }
 }
 
-#[test]
-fn a_run_that_wraps_takes_two_puts_and_two_waits() {
-    let own = |me| Step::Copy {
+fn own_put(peer: Partner, me: u32) -> Step {
+    Step::Put {
+        peer,
         from: Buffer::Source.at(0),
         to: Buffer::Dest.at(me),
         count: 1,
-    };
+    }
+}
+
+fn own_copy(me: u32) -> Step {
+    Step::Copy {
+        from: Buffer::Source.at(0),
+        to: Buffer::Dest.at(me),
+        count: 1,
+    }
+}
+
+#[test]
+fn a_run_that_wraps_takes_two_puts_and_two_waits() {
     let last: Vec<_> = all_gather(4, 3).collect();
     assert_eq!(
         last,
         [
-            own(3),
-            put(peer(2, 0), 3, 1),
+            own_put(peer(2, 0), 3),
+            own_copy(3),
             Step::Wait { peer: peer(0, 0) },
             put(peer(1, 1), 3, 1),
             put(peer(1, 1), 0, 1),
@@ -43,8 +55,8 @@ fn a_run_that_wraps_takes_two_puts_and_two_waits() {
     assert_eq!(
         second,
         [
-            own(1),
-            put(peer(0, 0), 1, 1),
+            own_put(peer(0, 0), 1),
+            own_copy(1),
             Step::Wait { peer: peer(2, 0) },
             put(peer(3, 1), 1, 2),
             Step::Wait { peer: peer(3, 1) },

@@ -3,8 +3,8 @@
 use crate::{Buffer, Step};
 
 /// Returns the plan of an all-gather, given its rounds, in which member `me` first puts its own
-/// block from `Dest`. The plan puts it from `Source` and copies it to `Dest` after that, so that the
-/// peer does not wait for the copy.
+/// block from `Dest`. The plan puts it from `Source` and copies it to `Dest` after that, so that
+/// the peer does not wait for the copy.
 pub(crate) fn with_own_block(
     me: u32,
     mut rounds: impl Iterator<Item = Step> + Clone,

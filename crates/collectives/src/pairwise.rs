@@ -1,5 +1,5 @@
 //! Pairwise all-to-all: each member sends each block directly to its receiver, and at any time
-//! members send to different receivers. Also an all-gather, a gather and a scatter of that form.
+//! members send to different receivers. Also all-gathers, a gather and a scatter of that form.
 //!
 //! R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in
 //! MPICH. International Journal of High Performance Computing Applications 19 (1), 2005.
@@ -10,19 +10,36 @@ use crate::{Buffer, Partner, Step};
 /// Returns the plan of an all-to-all with n - 1 messages per member: part `j` of `Source` of member
 /// `i` becomes part `i` of `Dest` of member `j`. No member leaves it before all have entered it.
 pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    exchange(n, me, |receiver| receiver)
+}
+
+/// Returns the plan of an all-gather with n - 1 messages per member: part 0 of `Source` of member
+/// `i` becomes part `i` of `Dest` everywhere. No member leaves it before all have entered it.
+pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    exchange(n, me, |_| 0)
+}
+
+/// Returns the plan in which each member puts to `Dest` of each other member the part of `Source`
+/// that `part` returns for the receiver.
+fn exchange(
+    n: u32,
+    me: u32,
+    part: impl Fn(u32) -> u32 + Copy,
+) -> impl Iterator<Item = Step> + Clone {
+    let to = Buffer::Dest.at(me);
     let puts = (1..n).map(move |distance| {
         let peer = Partner::any(ahead(n, me, distance));
         Step::Put {
             peer,
-            from: Buffer::Source.at(peer.index),
-            to: Buffer::Dest.at(me),
+            from: Buffer::Source.at(part(peer.index)),
+            to,
             count: 1,
         }
     });
 
     let own = Step::Copy {
-        from: Buffer::Source.at(me),
-        to: Buffer::Dest.at(me),
+        from: Buffer::Source.at(part(me)),
+        to,
         count: 1,
     };
 

@@ -253,8 +253,8 @@ settings! {
         |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
     /// The algorithm of a collect; `None` leaves the choice to the table of algorithms.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
-        "the algorithm of collect and fcollect where it can be used, the same on all PEs: auto, lines, bruck, recursive_doubling, ring, neighbor_exchange or central";
-        |value| forced(value?), "auto, lines, bruck, recursive_doubling, ring, neighbor_exchange or central";
+        "the algorithm of collect and fcollect where it can be used, the same on all PEs: auto, lines, pairwise, bruck, recursive_doubling, ring, neighbor_exchange or central";
+        |value| forced(value?), "auto, lines, pairwise, bruck, recursive_doubling, ring, neighbor_exchange or central";
     /// The algorithm of an alltoall; `None` leaves the choice to the table of algorithms.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
         "the algorithm of alltoall and alltoalls, and of the offsets of alltoallv, where it can be used, the same on all PEs: auto, lines, pairwise, bruck or central";

@@ -169,6 +169,8 @@ algorithms! {
     /// [`pairwise::all_gather_in_lines`], for short blocks if all members share memory.
     "lines" => Lines
         if |nbytes, facts| facts.lines && nbytes <= LINE_BYTES * facts.members as usize,
+    /// [`pairwise::all_gather`](crate::pairwise::all_gather).
+    "pairwise" => Pairwise,
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
     /// [`recursive_doubling::all_gather`], for a power of two of members.
@@ -265,6 +267,7 @@ impl AllGatherAlgorithm {
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Lines => AllGatherPlan::Lines(pairwise::all_gather_in_lines(n, me)),
+            Self::Pairwise => AllGatherPlan::Pairwise(pairwise::all_gather(n, me)),
             Self::Bruck => AllGatherPlan::Bruck(bruck::all_gather(n, me)),
             Self::RecursiveDoubling => {
                 AllGatherPlan::RecursiveDoubling(recursive_doubling::all_gather(n, me))
@@ -310,5 +313,5 @@ macro_rules! plans {
 plans! {
     SyncPlan: Dissemination Gather Central;
     BroadcastPlan: Binomial ScatterAllGather;
-    AllGatherPlan: Lines Bruck RecursiveDoubling Ring NeighborExchange Central;
+    AllGatherPlan: Lines Pairwise Bruck RecursiveDoubling Ring NeighborExchange Central;
 }

@@ -16,7 +16,9 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //
 // - broadcast: with four PEs over TCP and a barrier, `scatter_all_gather` takes 2.8 times as long
 //   as `binomial` for 512 bytes, 0.9 for 256 KiB and 0.6 for 2 MiB, so the setting offers it.
-// - reduce on one node: `direct` is faster from 256 bytes on with two PEs on two cores.
+// - reduce on one node, with two PEs on two cores: `direct` is faster than `recursive_doubling`
+//   from 256 bytes on. `ring` takes 0.79 to 0.9 of `direct` for 512 bytes to 16 KiB, as long for
+//   64 KiB, and 1.06 for 256 KiB.
 // - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: with three, four and eight PEs on
 //   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
 //   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB, and in a reduce_scatter
@@ -49,6 +51,9 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   takes 1 to 1.1 times as long as the puts and the barrier in it, for blocks of 8 bytes to 256
 //   KiB; `bruck` 1.2 to 2.8 times, `ring` 1.2 to 4 times, and `pairwise` 1 to 1.8 times. With 16 to
 //   64 PEs it takes 1 to 1.3 times as long, `bruck` 0.9 to 2.5 and `pairwise` 1.3 to 3.2 times.
+// - collect on one node, with two PEs on two cores: `pairwise` takes 0.7 to 0.8 of `bruck` for
+//   blocks of 64 bytes to 4 KiB, and 0.96 for 64 KiB. Its plan has no runs of blocks that wrap
+//   around.
 // - collect from 512 KiB on: `ring` and `neighbor_exchange` are faster than `bruck`, since
 //   neighbors share caches and links.
 // - alltoall of blocks of 8 bytes to 1 KiB: with eight PEs `bruck` takes 0.53 of `pairwise` on

@@ -127,6 +127,7 @@ pub enum Reduction {
 pub enum Gathering {
     RecursiveDoubling,
     NeighborExchange,
+    Pairwise,
     Lines,
     Central,
 }
@@ -173,7 +174,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 65] = [
+    pub const ALL: [Call; 66] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -270,6 +271,7 @@ impl Call {
         Call::Words,
         Call::Gather(Gathering::RecursiveDoubling),
         Call::Gather(Gathering::NeighborExchange),
+        Call::Gather(Gathering::Pairwise),
         Call::Gather(Gathering::Lines),
         Call::Gather(Gathering::Central),
         Call::AllToAll,
@@ -340,6 +342,7 @@ impl Call {
             Call::Gather(by) => match by {
                 Gathering::RecursiveDoubling => Box::new(recursive_doubling::all_gather(n, me)),
                 Gathering::NeighborExchange => Box::new(neighbor_exchange::all_gather(n, me)),
+                Gathering::Pairwise => Box::new(pairwise::all_gather(n, me)),
                 Gathering::Lines => Box::new(pairwise::all_gather_in_lines(n, me)),
                 Gathering::Central => Box::new(central::all_gather(n, me)),
             },

@@ -221,6 +221,7 @@ fn what_takes_linear_plans_works_at_small_sizes() {
             },
             Gather(Gathering::NeighborExchange),
             BruckAllToAll,
+            Gather(Gathering::Pairwise),
             ExclusiveScan,
             BruckAllToAll,
         ];

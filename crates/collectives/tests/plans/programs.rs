@@ -67,6 +67,7 @@ fn any_call(n: u32) -> impl Strategy<Value = Call> {
         1 => (0..n).prop_map(|root| Scatter { root }),
         1 => Just(Ring),
         1 => Just(AllToAll),
+        1 => Just(Gather(Gathering::Pairwise)),
         1 => Just(BruckAllToAll),
         1 => Just(OwnBruckAllToAll),
     ]

@@ -30,6 +30,7 @@ fn forced_algorithms_are_right() {
 
     let collects = [
         "lines",
+        "pairwise",
         "bruck",
         "recursive_doubling",
         "ring",

@@ -216,6 +216,21 @@ fn long_results_go_around_the_ring() {
 }
 
 #[test]
+fn two_members_of_a_node_exchange_once() {
+    let two = ChoiceFacts {
+        members: 2,
+        per_node: 2,
+        ..FACTS
+    };
+    let gather = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, || two);
+    assert_eq!(gather(4 << 20), AllGatherAlgorithm::Pairwise);
+    let reduce = |nbytes| built_in().choose::<AllReduceAlgorithm>(nbytes, || two);
+    assert_eq!(reduce(255), AllReduceAlgorithm::RecursiveDoubling);
+    assert_eq!(reduce(32 << 10), AllReduceAlgorithm::Ring);
+    assert_eq!(reduce((32 << 10) + 1), AllReduceAlgorithm::Direct);
+}
+
+#[test]
 fn gathers_of_more_members_than_cpus_exchange_in_pairs() {
     let of = |members, nbytes| {
         let facts = ChoiceFacts {

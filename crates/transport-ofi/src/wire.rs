@@ -13,11 +13,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A waiting thread polls the service once per this many polls of its ep, unless it expects a reply
-/// or PEs outnumber the CPUs. The number was chosen without a measurement: a peer waits for this
-/// many polls, and a poll of the service takes as long as one of an ep.
-const POLLS_PER_SERVICE: u32 = 16;
-
 /// The wire of one origin.
 pub(crate) struct OfiWire {
     /// `None` after a loss: the ep was closed, so that libfabric accesses no memory of callers any
@@ -359,16 +354,8 @@ impl Wire for OfiWire {
         }
     }
 
-    fn serve(&self, shared: &SharedState, polls: u32, expects: bool) -> Result<bool, Error> {
-        let state = &shared.local.state;
-        state.count_poll();
-
-        // If PEs outnumber the CPUs, this thread may wait for a CPU between two polls, so it serves
-        // peers at each poll.
-        let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
-        if !expects && !in_turn && !state.oversubscribed() {
-            return Ok(false);
-        }
+    fn serve(&self, shared: &SharedState) -> Result<bool, Error> {
+        shared.local.state.count_poll();
         shared.poll_service()
     }
 

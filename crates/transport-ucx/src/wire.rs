@@ -31,12 +31,6 @@ use ucx_sys::{
     ucp_request_param_t, ucp_rkey_h, ucs_status_ptr_t,
 };
 
-/// A waiting thread polls the service worker once per this many polls of its wire's worker, to
-/// which replies are sent; after each poll if PEs outnumber the CPUs. The number was chosen without
-/// a measurement: a peer waits for this many polls, and each poll of a second worker takes as long
-/// as one of the first.
-const POLLS_PER_SERVICE: u32 = 4;
-
 /// The wire. Fields are dropped in this order: the worker before the state that its callbacks use.
 pub(crate) struct UcxWire {
     worker: Worker,
@@ -587,11 +581,8 @@ impl Wire for UcxWire {
     }
 
     #[inline]
-    fn serve(&self, shared: &SharedState, polls: u32, _: bool) -> Result<bool, Error> {
-        // If PEs outnumber the CPUs, this thread may wait for a CPU between two polls, so it serves
-        // peers at each poll.
-        let in_turn = polls.is_multiple_of(POLLS_PER_SERVICE);
-        Ok((in_turn || shared.local.state.oversubscribed()) && shared.serve_for_waiter())
+    fn serve(&self, shared: &SharedState) -> Result<bool, Error> {
+        Ok(shared.serve_for_waiter())
     }
 
     /// Reports the loss of the PE if its connection broke. UCX itself checks that peers are alive.

@@ -52,15 +52,6 @@ pub(crate) struct TestPair {
 
 /// Returns a pair over some of UCX's transports; `None` if UCX is absent or lacks them.
 pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<TestPair> {
-    pair_on(1, transports, abandon_limit)
-}
-
-/// Returns a pair as [`pair`] does, of PEs with this many CPUs each.
-pub(crate) fn pair_on(
-    cpus_per_pe: u32,
-    transports: &str,
-    abandon_limit: Duration,
-) -> Option<TestPair> {
     let changes = [
         ConfigChange {
             name: "TLS",
@@ -79,7 +70,7 @@ pub(crate) fn pair_on(
         n_pes: 2,
         secret: [0; 32],
         one_machine: true,
-        cpus_per_pe,
+        cpus_per_pe: 1,
         amos: Amos::Software,
         part: None,
         host: Arc::new(Panics),

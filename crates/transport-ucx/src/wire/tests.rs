@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair, pair_on};
+use crate::tests::pair::{HEAP, ME, NBYTES, PEER, TestPair, pair};
 use rushmem_system::lock::lock;
 use rushmem_transport::engine::entries::{append_amo, append_attached};
 use rushmem_transport::engine::message::{REQUEST, Request, Stream, StreamPosition};
@@ -152,30 +152,6 @@ fn a_part_of_a_header_is_refused() {
         assert_eq!(
             (refused.from, &*refused.why),
             (from, "it sent an unknown request")
-        );
-    }
-}
-
-#[test]
-fn peers_are_served_by_each_poll_where_pes_outnumber_the_cpus() {
-    for (cpus_per_pe, expected) in [(1, 1), (0, POLLS_PER_SERVICE)] {
-        let pair = pair_on(cpus_per_pe, "tcp,self", Duration::from_secs(30));
-        let Some(pair) = pair.map(ManuallyDrop::new) else {
-            return;
-        };
-        let TestPair {
-            issuer, progress, ..
-        } = &*pair;
-
-        let mut origin = lock(&issuer.origin);
-        let shared = progress.network();
-        for polls in 1..=POLLS_PER_SERVICE {
-            origin.wire().serve(shared, polls, false).expect("no loss");
-        }
-        assert_eq!(
-            shared.local.state.polls(),
-            u64::from(expected),
-            "{cpus_per_pe} CPUs"
         );
     }
 }

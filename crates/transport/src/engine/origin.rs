@@ -44,8 +44,6 @@ pub struct Origin<W: Wire> {
     pub(super) active: Vec<Pe>,
     /// The tasks to wake when all operations are complete.
     pub(super) tasks: Vec<Waker>,
-    /// The number of polls by calls that wait.
-    pub(super) polls: u32,
     /// The buffer into which an entry of a peer's table of keys is read. It is not on the stack:
     /// the network may write to it after a call has failed.
     pub(super) entry: Box<[u8; ENTRY]>,
@@ -100,7 +98,6 @@ impl<W: Wire> Origin<W> {
             routes: PeMap::new(n_pes),
             active: Vec::new(),
             tasks: Vec::new(),
-            polls: 0,
             entry: Box::new([0; ENTRY]),
             swapped: Box::new(0),
             network,
@@ -325,14 +322,7 @@ impl<W: Wire> Waiter for Waiting<'_, W> {
         }
 
         let origin = &mut *self.origin;
-        origin.polls = origin.polls.wrapping_add(1);
-        let is_unacked = self
-            .awaited_pe
-            .is_some_and(|pe| origin.issued.unacked(pe) > 0);
-        let expects_reply = is_unacked || origin.slots.n_unanswered() > 0;
-        let served = origin
-            .wire
-            .serve(&origin.network, origin.polls, expects_reply)?;
+        let served = origin.wire.serve(&origin.network)?;
 
         let state = &origin.network.local().state;
         if served && state.any_tasks() {

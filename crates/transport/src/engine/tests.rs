@@ -264,7 +264,7 @@ impl<N: WireNetwork> Wire for TestWire<N> {
         Ok(if worked { Polled::Worked } else { Polled::Idle })
     }
 
-    fn serve(&self, network: &N, _: u32, _: bool) -> Result<bool, Error> {
+    fn serve(&self, network: &N) -> Result<bool, Error> {
         network.local().state.count_poll();
         Ok(false)
     }

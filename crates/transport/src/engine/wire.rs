@@ -416,16 +416,10 @@ pub trait Wire: Send + Sized {
     /// ([`Replies::take`](super::Replies::take)).
     fn poll(&mut self, network: &Self::Network, take: TakeReply<'_>) -> Result<Polled, Error>;
 
-    /// Serves peers for a thread that waits, which calls this after each of its polls. The wire may
-    /// skip a call: it decides by the number of `polls` so far, and by whether the thread
-    /// `expects_reply`. Counts the poll ([`ProgressState::count_poll`]), so that the service thread
-    /// leaves the network to this one. Returns true if there was work.
-    fn serve(
-        &self,
-        network: &Self::Network,
-        polls: u32,
-        expects_reply: bool,
-    ) -> Result<bool, Error>;
+    /// Serves peers for a thread that waits, which calls this after each of its polls. Counts the
+    /// poll ([`ProgressState::count_poll`]), so that the service thread leaves the network to this
+    /// one. Returns true if there was work.
+    fn serve(&self, network: &Self::Network) -> Result<bool, Error>;
 
     /// Checks that a PE with which something is pending is alive, after a long wait without an
     /// event, or after a poll has found a connection [broken](Polled::Broke).

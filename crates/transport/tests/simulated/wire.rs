@@ -452,7 +452,7 @@ impl Wire for SimulatedWire {
         }
     }
 
-    fn serve(&self, network: &SimulatedNetwork, _: u32, _: bool) -> Result<bool, Error> {
+    fn serve(&self, network: &SimulatedNetwork) -> Result<bool, Error> {
         network.local().state.count_poll();
         Ok(world::serve())
     }

@@ -195,15 +195,15 @@ impl ModeledCollective {
         let transfer = nbytes * per_byte;
         match (self.collective, self.algorithm) {
             (SizedCollective::Collect(_), "ring") => {
-                let round = transfer + latency + 2.0 * overhead;
-                Some(own_copy + others * round)
+                // The own block is copied while the first message travels.
+                let round = |copy: f64| copy.max(transfer + latency) + 2.0 * overhead;
+                Some(round(own_copy) + (others - 1.0) * round(0.0))
             }
             (SizedCollective::AllToAll(_), "pairwise") => {
                 let sends = others * overhead + (others - 1.0) * gap.max(transfer);
                 let last_arrival = sends + transfer + latency;
                 // Either the CPU or the last message ends last.
-                let end = (sends + others * overhead).max(last_arrival + overhead);
-                Some(own_copy + end)
+                Some((sends + own_copy + others * overhead).max(last_arrival + overhead))
             }
             _ => None,
         }

@@ -162,12 +162,12 @@ impl Executor<'_> {
     /// Syncs by dissemination. Does not call `execute`, whose overhead exceeds the time of the
     /// signals.
     fn disseminate(&mut self) {
-        for (receiver, sender) in dissemination::rounds(self.n(), self.me()) {
+        dissemination::rounds(self.n(), self.me()).for_each(|(receiver, sender)| {
             #[cfg(test)]
             crate::tests::kit::lateness::before_step();
             self.signals
                 .signal_and_wait(&self.collective, receiver, sender);
-        }
+        });
     }
 
     /// Exchanges blocks of `nbytes` bytes in the lines of pairs of PEs. Carries out the steps of

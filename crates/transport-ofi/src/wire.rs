@@ -64,7 +64,6 @@ impl OfiWire {
         let caps = WireCaps {
             batches,
             lone_puts_are_requests: false,
-            lone_flags_are_writes: info.flushes_by_read(),
             sessions: batches,
             order,
             polled,

@@ -91,8 +91,8 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Puts, and updates the word of a signal after the data. A signal that sets a flag of the
-    /// library may be a [write](Self::writes_flag); any other is an atomic operation.
+    /// Puts, and updates the word of a signal after the data. Over a wire that orders everything, a
+    /// signal that sets a flag of the library is a write, otherwise an atomic operation.
     pub(super) fn put_signal(
         &mut self,
         pe: Pe,
@@ -102,25 +102,14 @@ impl<W: Wire> Origin<W> {
     ) -> Result<(), Error> {
         check_aligned(pe, signal.dest, signal.width)?;
         let sets_flag = signal.op == AmoOp::Set && signal.dest.segment == Segment::Internal;
-        if sets_flag && self.writes_flag(pe, put.local.nbytes()) {
+        if sets_flag && self.caps.order == StreamOrder::Everything {
             self.put_and_write_flag(pe, put, signal.dest, &signal.operand)
         } else {
             self.put_and_operate(pe, put, signal, order)
         }
     }
 
-    /// Returns true if a flag of the library that follows `nbytes` bytes of data is a write: over a
-    /// wire that orders everything, or alone if the wire says so. Then no request may precede it,
-    /// since the write would wait until the target's CPU has carried the request out.
-    fn writes_flag(&self, pe: Pe, nbytes: usize) -> bool {
-        if self.caps.order == StreamOrder::Everything {
-            return true;
-        }
-        let follows_requests = self.batcher.has_any(pe) || self.issued.unacked(pe) > 0;
-        self.caps.lone_flags_are_writes && nbytes == 0 && !follows_requests
-    }
-
-    /// Puts, then writes a flag of the library, after all that was issued before. This takes less
+    /// Puts, then writes a flag of the library, over a wire that orders everything. This takes less
     /// time than a request, which is numbered and acknowledged.
     fn put_and_write_flag(
         &mut self,
@@ -134,11 +123,7 @@ impl<W: Wire> Origin<W> {
         if self.batcher.uses_proxies(&*self.network.local().host) {
             self.quiet()?;
         }
-        if self.caps.order == StreamOrder::Everything {
-            self.order_after_unsent(pe)?;
-        } else {
-            self.fence()?;
-        }
+        self.order_after_unsent(pe)?;
 
         let of_data = WriteEnd {
             awaited: put.completion == Completion::Now,

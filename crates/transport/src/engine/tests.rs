@@ -289,7 +289,6 @@ pub(super) fn origin() -> Origin<TestWire> {
     let caps = WireCaps {
         batches: false,
         lone_puts_are_requests: false,
-        lone_flags_are_writes: false,
         sessions: false,
         order: StreamOrder::Unordered,
         polled: PolledUntil::Over,
@@ -453,51 +452,6 @@ fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
         origin.wire.calls.retain(|call| *call != Called::Poll);
         assert_eq!(origin.wire.calls, calls, "{order:?}, {signal:?}");
     }
-}
-
-/// Sets a flag of the library with a put of `nbytes` bytes before it.
-fn set_flag(origin: &mut Origin<TestWire>, nbytes: usize) {
-    let flag = RemoteAddr {
-        segment: Segment::Internal,
-        offset: 0,
-    };
-    let signal = AmoRequest::of_word(flag, AmoOp::Set, 1);
-    let mut put = put(nbytes, Completion::Now);
-    let done = origin.put_signal(PEER, &mut put, &signal, SignalOrder::AfterAll);
-    assert_eq!(done, Ok(()));
-    origin.wire.calls.retain(|call| *call != Called::Poll);
-}
-
-/// The write would overtake a request that the target's CPU has not carried out, or wait for it.
-#[test]
-fn a_lone_flag_is_a_write_unless_a_request_precedes_it() {
-    for (nbytes, follows_request, call) in [
-        (0, false, Called::Write),
-        (8, false, Called::Send),
-        (0, true, Called::Send),
-    ] {
-        let mut origin = origin();
-        origin.caps.lone_flags_are_writes = true;
-        origin.wire.acknowledges = true;
-        if follows_request {
-            signal_after_all(&mut origin);
-        }
-
-        set_flag(&mut origin, nbytes);
-        assert_eq!(origin.wire.calls.last(), Some(&call), "{nbytes} bytes");
-    }
-}
-
-#[test]
-fn a_lone_flag_follows_the_writes_before_it() {
-    let mut origin = origin();
-    origin.caps.lone_flags_are_writes = true;
-    let done = origin.transfer(PEER, &mut put(64, Completion::AtQuiet));
-    assert_eq!(done, Ok(()));
-
-    set_flag(&mut origin, 0);
-    let calls = [Called::Write, Called::Flush, Called::Write];
-    assert_eq!(origin.wire.calls, calls);
 }
 
 /// The time in which no operation was sent counts from the end of a send. Counted from its start, a

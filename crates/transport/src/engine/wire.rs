@@ -177,9 +177,6 @@ pub struct WireCaps {
     /// target answers each write within the poll that has received it, so that a thread that waits
     /// for the data also waits until the answer is sent.
     pub lone_puts_are_requests: bool,
-    /// A flag of the library that is set alone, while all requests to its PE are carried out, is a
-    /// write and not a request. This pays where a short write has no completion.
-    pub lone_flags_are_writes: bool,
     /// Small operations are batched in sessions.
     pub sessions: bool,
     /// The order that the wire keeps.

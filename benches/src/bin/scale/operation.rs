@@ -191,8 +191,10 @@ impl ModeledCollective {
             gap,
             per_byte,
         } = machine.slowest(n);
+
         let own_copy = nbytes * machine.link(0, 0).per_byte;
         let transfer = nbytes * per_byte;
+
         match (self.collective, self.algorithm) {
             (SizedCollective::Collect(_), "ring") => {
                 // The own block is copied while the first message travels.

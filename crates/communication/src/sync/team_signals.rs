@@ -313,8 +313,8 @@ impl TeamSignals {
     }
 
     /// Signals `receiver` and waits for the signal of `sender`, both on edges of the team: a round
-    /// of a dissemination. Wakes `receiver` only after some polls. Whether it sleeps is known once
-    /// the signal has taken effect, and the sender's signal takes no longer.
+    /// of a dissemination. Wakes `receiver` only after some polls: whether it sleeps is known once
+    /// the signal has taken effect, and meanwhile the signal of `sender` usually arrives.
     #[inline]
     pub fn signal_and_wait(
         &mut self,

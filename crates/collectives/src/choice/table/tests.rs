@@ -226,6 +226,7 @@ fn two_members_of_a_node_exchange_once() {
     assert_eq!(gather(4 << 20), AllGatherAlgorithm::Pairwise);
     let reduce = |nbytes| built_in().choose::<AllReduceAlgorithm>(nbytes, || two);
     assert_eq!(reduce(255), AllReduceAlgorithm::RecursiveDoubling);
+    assert_eq!(reduce(256), AllReduceAlgorithm::Ring);
     assert_eq!(reduce(32 << 10), AllReduceAlgorithm::Ring);
     assert_eq!(reduce((32 << 10) + 1), AllReduceAlgorithm::Direct);
 }

@@ -129,7 +129,7 @@ pub(crate) struct FiEndpoint {
     /// Maximum number of bytes of a write that is injected, with a completion; 0 if the provider
     /// does not support that.
     inject_up_to: usize,
-    /// For each PE, the number of untracked writes since the last tracked one; `None` if the ep
+    /// For each PE, the number of untracked writes since the last completion; `None` if the ep
     /// makes none.
     untracked: Option<Vec<u8>>,
     write_arguments: WriteArguments,

@@ -31,6 +31,8 @@ impl SharedState {
     /// Wakes threads that sleep, after a poll by the service thread: providers do not report which
     /// memory they have written, and may make progress on all endpoints when one is polled.
     fn wake_sleepers(&self) {
+        // Not only `try_serve` polls: `wait_object` and the eps of unfinished issuers do, too.
+        self.local.host.arrived(0);
         self.local.state.record_event();
     }
 }

@@ -305,6 +305,13 @@ impl SharedState {
         }))
     }
 
+    /// Wakes threads that sleep until words change, after libfabric may have made progress on any
+    /// endpoint: it does not report which memory of this PE it has written.
+    pub(crate) fn wake_for_words(&self) {
+        self.local.host.arrived(0);
+        self.local.state.wake_for_words();
+    }
+
     /// Sleeps until something may have arrived, for `at_most` at the longest: for a call that
     /// awaits its own operations if `awaited` is `None`, else as [`Transport::wait`]. Does not
     /// sleep if `is_over` returns true. Returns true if the queue has signaled an event that no
@@ -318,9 +325,8 @@ impl SharedState {
         is_over: &mut dyn FnMut() -> bool,
     ) -> bool {
         let object = self.fabric.wait_object(&self.cq);
-        // Software providers make progress in `wait_object`, which may have written words for which
-        // this thread or others wait.
-        self.local.state.wake_for_words();
+        // Software providers make progress in `wait_object`.
+        self.wake_for_words();
 
         if is_over() {
             return false;

@@ -64,6 +64,11 @@ impl OfiWire {
         let caps = WireCaps {
             batches,
             lone_puts_are_requests: false,
+            // Only where a thread also sees the stores of another one in their order: the thread
+            // that polls stores what has arrived as plain memory, the flag after all else.
+            lone_flags_are_writes: info.flushes_by_read()
+                && shared.keeps_order()
+                && cfg!(target_arch = "x86_64"),
             sessions: batches,
             order,
             polled,
@@ -160,6 +165,18 @@ impl OfiWire {
         };
         let attempt = ep.read_and_forget(from);
         self.posted(shared, pe, attempt, PostOutcome::Done)
+    }
+
+    /// Polls the ep. Returns the number of operations that are over.
+    #[inline]
+    fn poll_ep(&mut self, shared: &SharedState) -> Result<usize, EpFailure> {
+        let ep = self.ep.as_mut().ok_or_else(given_up)?;
+        // An origin's ep has no receives, so nothing arrives.
+        let n_over = ep.poll(|_| ())?;
+        if self.caps.lone_flags_are_writes {
+            shared.wake_for_words();
+        }
+        Ok(n_over)
     }
 
     /// Reports a loss: an operation on a PE was refused with libfabric's `code`, or, if `None`,
@@ -342,12 +359,7 @@ impl Wire for OfiWire {
             Err(message) => return Err(refuse(shared, &message)),
         }
 
-        let polled = match &mut self.ep {
-            // An origin's ep has no receives, so nothing arrives.
-            Some(ep) => ep.poll(|_| ()),
-            None => Err(given_up()),
-        };
-        match polled {
+        match self.poll_ep(shared) {
             Ok(0) => Ok(Polled::Idle),
             Ok(_) => Ok(Polled::Worked),
             Err(failure) => Err(shared.fail(&failure)),
@@ -378,8 +390,10 @@ impl Wire for OfiWire {
 
     /// Does not sleep if preparing the sleep has completed operations of the ep.
     fn sleep(&mut self, shared: &SharedState, at_most: Duration) {
-        let Some(ep) = &mut self.ep else { return };
-        shared.sleep_until_event(None, at_most, &mut || match ep.poll(|_| ()) {
+        if self.ep.is_none() {
+            return;
+        }
+        shared.sleep_until_event(None, at_most, &mut || match self.poll_ep(shared) {
             Ok(n) => n > 0,
             Err(failure) => {
                 // The next poll of this wait returns the loss.

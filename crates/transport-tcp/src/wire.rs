@@ -63,6 +63,7 @@ impl TcpWire {
         let caps = WireCaps {
             batches: true,
             lone_puts_are_requests: false,
+            lone_flags_are_writes: false,
             sessions: true,
             order: StreamOrder::Everything,
             // `SharedState::follow_up` requests a flush of what a connection holds back.

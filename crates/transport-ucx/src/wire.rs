@@ -280,6 +280,7 @@ fn caps(shared: &SharedState) -> WireCaps {
         // UCX answers a put before its progress function returns, except over shared memory, which
         // an endpoint that reports failures does not use.
         lone_puts_are_requests: context.copies && context.notices_failures,
+        lone_flags_are_writes: false,
         sessions: true,
         order,
         polled: PolledUntil::Acknowledged,

@@ -179,6 +179,11 @@ pub enum SignalOrder {
     /// Also after all puts and signals that the endpoint has issued to the PE. Unlike a fence, this
     /// does not order later operations, and takes less time.
     AfterAll,
+    /// As [`AfterAll`](SignalOrder::AfterAll), for a signal that sets a flag of the library to the
+    /// next value: to one more than the flag has once the signals before it have come. A wire may
+    /// write the bytes that change one after the other, from the low one on. A byte never arrives
+    /// in parts, as a word may, and until the last one has come, the flag is no larger than before.
+    AfterAllNext,
 }
 
 /// The data that a peer needs to address a registered segment, opaque to everyone but the provider.

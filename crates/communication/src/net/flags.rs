@@ -108,23 +108,30 @@ impl FlagArea {
     /// of the library to `pe`.
     #[inline]
     pub fn raise(&self, pe: Pe, offset: usize, value: u64) {
-        if self.raise_unrung(pe, offset, value) {
+        if self.raise_unrung(pe, offset, value, || AFTER_ALL) {
             self.ring(pe);
         }
     }
 
-    /// Stores `value` in the flag at `offset` of `pe`, in the order of [`raise`](FlagArea::raise),
-    /// and wakes no thread. Returns true if the caller must [ring](FlagArea::ring) before it waits
-    /// for long; a network wakes the PE itself.
+    /// Stores `value` in the flag at `offset` of `pe`, after all that [`raise`](FlagArea::raise)
+    /// follows, and wakes no thread. Returns true if the caller must [ring](FlagArea::ring) before
+    /// it waits for long; a network wakes the PE itself. `order` tells a network whether this is
+    /// the flag's next value.
     #[inline]
-    pub(crate) fn raise_unrung(&self, pe: Pe, offset: usize, value: u64) -> bool {
+    pub(crate) fn raise_unrung(
+        &self,
+        pe: Pe,
+        offset: usize,
+        value: u64,
+        order: impl FnOnce() -> SignalOrder,
+    ) -> bool {
         match self.delta(pe) {
             Some(delta) => {
                 self.word(delta, offset).store(value, Ordering::Release);
                 true
             }
             None => {
-                signal_remote(self.endpoints, pe, flag_signal(offset, value));
+                signal_remote(self.endpoints, pe, flag_signal(offset, value), order());
                 false
             }
         }
@@ -141,7 +148,7 @@ impl FlagArea {
                     .fetch_add(1, Ordering::Release);
                 self.doorbell(delta).ring(wake);
             }
-            None => signal_remote(self.endpoints, pe, count_signal(counters)),
+            None => signal_remote(self.endpoints, pe, count_signal(counters), AFTER_ALL),
         }
     }
 
@@ -458,15 +465,13 @@ fn put_signal_remote(
 }
 
 #[cold]
-fn signal_remote(endpoints: &Endpoints, pe: Pe, signal: AmoRequest) {
+fn signal_remote(endpoints: &Endpoints, pe: Pe, signal: AmoRequest, order: SignalOrder) {
     let put = Put {
         remote: signal.dest,
         local: SourceBuf::EMPTY,
         completion: Completion::Now,
     };
-    let done = endpoints
-        .of_library()
-        .put_signal(pe, put, signal, AFTER_ALL);
+    let done = endpoints.of_library().put_signal(pe, put, signal, order);
     network::or_fail(LIBRARY_CALL, done);
 }
 

@@ -26,7 +26,7 @@ use rushmem_pe::digest::digest;
 use rushmem_pe::job::members::Members;
 use rushmem_pe::memory::areas::{CounterPair, SHORT, short_beside};
 use rushmem_pe::memory::range::SymmetricRange;
-use rushmem_transport::{Pe, TeamPe};
+use rushmem_transport::{Pe, SignalOrder, TeamPe};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Bits of a counter for the number of signals; the generation is in the bits above. A team that
@@ -272,7 +272,16 @@ impl TeamSignals {
     pub fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            Some(Signal { flag, value }) => self.links.area.raise(pe, flag, value),
+            // The mark may have changed, too.
+            Some(Signal { flag, value }) if peer.edge == Edge::Pair => {
+                self.links.area.raise(pe, flag, value);
+            }
+            Some(Signal { flag, value }) => {
+                let area = &self.links.area;
+                if area.raise_unrung(pe, flag, value, || order_of_signal(value)) {
+                    area.ring(pe);
+                }
+            }
             None => {
                 let counters = self.next_counted();
                 self.links.area.count(pe, counters);
@@ -325,7 +334,9 @@ impl TeamSignals {
         let links = self.links;
         let pe = self.world_pe(receiver);
         let Signal { flag, value } = self.next_sent(receiver.edge);
-        let is_unrung = links.area.raise_unrung(pe, flag, value);
+        let is_unrung = links
+            .area
+            .raise_unrung(pe, flag, value, || order_of_signal(value));
 
         let Signal { flag, value } = self.next_awaited(sender.edge);
         let is_over = is_unrung && waits::is_soon(&links.job, || links.area.flag(flag) >= value);
@@ -534,6 +545,18 @@ pub fn next_collective_of_job(links: &Links, set: u8) -> usize {
     links.collectives_of_job[usize::from(set)].fetch_add(1, Relaxed) % 2
 }
 
+/// Returns how a network stores the value of a signal on an edge of a team: as the flag's next one,
+/// unless the signal is the first of the team, which replaces a value of an earlier team in the
+/// slot. Generation 0 has none before it.
+fn order_of_signal(value: u64) -> SignalOrder {
+    let count = value % (1 << COUNT_BITS);
+    if count == 1 && value > count {
+        SignalOrder::AfterAll
+    } else {
+        SignalOrder::AfterAllNext
+    }
+}
+
 /// Returns the highest generation that a counter has reached which began with `generation` and has
 /// carried `count` signals.
 fn reached_by(generation: u64, count: u64) -> u64 {
@@ -543,6 +566,15 @@ fn reached_by(generation: u64, count: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_signal_of_a_later_team_replaces_any_value() {
+        let later = 5 << COUNT_BITS;
+        for value in [1, 2, later, later + 2] {
+            assert_eq!(order_of_signal(value), SignalOrder::AfterAllNext, "{value}");
+        }
+        assert_eq!(order_of_signal(later + 1), SignalOrder::AfterAll);
+    }
 
     #[test]
     fn counters_may_outgrow_their_generation() {

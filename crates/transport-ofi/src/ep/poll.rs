@@ -95,6 +95,10 @@ impl FiEndpoint {
             return self.end_receive(op);
         }
 
+        if let Some(untracked) = &mut self.untracked {
+            untracked[self.ops[op as usize].pe as usize] = 0;
+        }
+
         match self.end(op) {
             BufferUse::Landing(to) => {
                 let from = self.staging.cell(op).base;

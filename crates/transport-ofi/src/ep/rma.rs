@@ -1,7 +1,7 @@
 //! Starts writes and reads on an ep. Addresses, keys and descriptors are those of libfabric.
 #![allow(unsafe_code)]
 
-use super::{BufferUse, CONNECTED, FiEndpoint, PostStatus, RmaAddress};
+use super::{BufferUse, FiEndpoint, PostStatus, RmaAddress};
 use libfabric_sys as fi;
 use rushmem_transport::{DestBuf, LocalBuf, SourceBuf, mem};
 use std::ptr::null_mut;
@@ -15,8 +15,9 @@ const UNSUPPORTED: [i32; 5] = [
     fi::FI_EBADFLAGS as i32,
 ];
 
-/// Maximum number of untracked writes to a PE in a row, which bounds what libfabric keeps of writes
-/// to a PE that takes none.
+/// Maximum number of untracked writes to a PE between two completions of operations on it. So what
+/// libfabric keeps of writes to a PE that takes none is at most this number of writes for each
+/// operation in flight.
 const MAX_UNTRACKED: u8 = 64;
 
 impl FiEndpoint {
@@ -60,10 +61,8 @@ impl FiEndpoint {
         from: &SourceBuf,
     ) -> Option<Result<PostStatus, i32>> {
         let untracked = &mut self.untracked.as_mut()?[to.pe as usize];
-        // While an operation is in flight, the socket may be full.
-        let room = self.room[to.pe as usize];
-        if room != CONNECTED || *untracked == MAX_UNTRACKED {
-            *untracked = 0;
+        let may_begin = self.room[to.pe as usize] > 0;
+        if !may_begin || *untracked == MAX_UNTRACKED {
             return None;
         }
         *untracked += 1;

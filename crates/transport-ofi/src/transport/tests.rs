@@ -9,17 +9,20 @@ use crate::shared::rma_address;
 use crate::wire::OfiWire;
 use conformance::{LIMIT, verbs};
 use rushmem_system::lock::lock;
+use rushmem_transport::engine::driver::Driver;
 use rushmem_transport::engine::entries::append_attached;
 use rushmem_transport::engine::message::Ack;
 use rushmem_transport::engine::message::{REQUEST, Reply, Request, Stream, StreamPosition};
-use rushmem_transport::engine::{WireEndpoint, keys};
+use rushmem_transport::engine::{Wire, WireEndpoint, keys};
 use rushmem_transport::peers::PeAddress;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, DestBuf, Directory, Endpoint, EndpointUser, Get, Host,
     OldValue, Pe, PeRecord, Put, RemoteAddr, Segment, SignalOrder, SourceBuf,
 };
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::mpsc;
+use std::time::Duration;
 use testkit::eventually;
 
 /// A host on which the user has set SHMEM_OFI_PROVIDER.
@@ -29,6 +32,15 @@ impl Host for RequestedProvider {
     fn variable(&self, name: &str) -> Option<String> {
         (name == "SHMEM_OFI_PROVIDER").then(|| self.0.to_owned())
     }
+
+    fn arrived(&self, _: u8) {
+        RINGS.set(RINGS.get() + 1);
+    }
+}
+
+thread_local! {
+    /// How often the calling thread has rung the doorbell of its PE.
+    static RINGS: Cell<u32> = const { Cell::new(0) };
 }
 
 pub(crate) type Ofi = NetworkTransport<SharedState>;
@@ -680,6 +692,38 @@ fn a_loss_that_another_thread_finds_closes_the_ep_at_the_next_call() {
 
     assert!(matches!(endpoint.quiet(), Err(Error::Lost(..))));
     assert_eq!(in_flight(&endpoint), None, "its ep is open");
+}
+
+/// libfabric does not report that a peer has written a flag, which any poll may have received.
+#[test]
+fn each_poll_wakes_the_threads_that_wait_for_flags() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
+    let endpoint = new_endpoint(&ofi).expect("the first");
+    let shared = ofi.network();
+    let rings_of = |poll: &dyn Fn()| {
+        let before = RINGS.get();
+        poll();
+        RINGS.get() - before
+    };
+
+    let of_origin = rings_of(&|| {
+        with(&endpoint, |wire| {
+            let polled = wire.poll(shared, &mut |_, _| unreachable!("nothing was requested"));
+            polled.expect("no loss");
+        });
+    });
+    let before_sleep = rings_of(&|| {
+        shared.sleep_until_event(None, Duration::ZERO, &mut || true);
+    });
+    let of_service = rings_of(&|| {
+        shared.serve();
+    });
+    assert!(
+        of_origin > 0 && before_sleep > 0 && of_service > 0,
+        "{of_origin}, {before_sleep}, {of_service}"
+    );
 }
 
 /// A blocking get or fetch polls itself until it is complete.

@@ -14,7 +14,9 @@
 //! **Signal.** A signal is an entry after the data of its put, in the same request, or is sent
 //! after the data as after a fence. A signal that follows all operations issued to its PE is in a
 //! request that does so. Over a wire that orders everything, a signal that sets a flag of the
-//! library is a write.
+//! library is a write. Over some others a flag without data that is set to its next value is
+//! written, byte by byte, while no request to its PE waits or is unacknowledged. Each byte follows
+//! a fence of the wire.
 //!
 //! **Quiet.** A quiet sends all batches, asks for the acknowledgment of requests, flushes the wire,
 //! and waits for the acknowledgments, the flushes and all answers. A wire that orders everything is
@@ -344,7 +346,15 @@ impl<W: Wire> Origin<W> {
             StreamOrder::WritesByFence | StreamOrder::WritesBeforeMessages => has_writes,
         };
 
-        if calls_fence && !self.wire.fence(&self.network)? {
+        if calls_fence {
+            self.fence_wire()?;
+        }
+        Ok(())
+    }
+
+    /// Has the wire order later writes after those issued before.
+    pub(super) fn fence_wire(&mut self) -> Result<(), Error> {
+        if !self.wire.fence(&self.network)? {
             self.until(None, |origin| origin.wire.fence(&origin.network))?;
         }
         Ok(())

@@ -329,7 +329,7 @@ impl<W: Wire> Origin<W> {
         keys::check_in_segment(&*self.network, pe, put.remote, put.local.nbytes())?;
         let order = match order {
             SignalOrder::AfterData => RequestOrder::AfterFence,
-            SignalOrder::AfterAll => RequestOrder::AfterAll,
+            SignalOrder::AfterAll | SignalOrder::AfterAllNext => RequestOrder::AfterAll,
         };
         if put.local.nbytes() <= self.caps.longest_signaled {
             let put = Some(put).filter(|put| put.local.nbytes() > 0);

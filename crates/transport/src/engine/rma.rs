@@ -91,8 +91,9 @@ impl<W: Wire> Origin<W> {
         Ok(())
     }
 
-    /// Puts, and updates the word of a signal after the data. Over a wire that orders everything, a
-    /// signal that sets a flag of the library is a write, otherwise an atomic operation.
+    /// Puts, and updates the word of a signal after the data. The signal is an atomic operation,
+    /// unless it sets a flag of the library and the wire orders everything, or the flag is
+    /// [alone](Self::may_write_lone_flag).
     pub(super) fn put_signal(
         &mut self,
         pe: Pe,
@@ -104,9 +105,47 @@ impl<W: Wire> Origin<W> {
         let sets_flag = signal.op == AmoOp::Set && signal.dest.segment == Segment::Internal;
         if sets_flag && self.caps.order == StreamOrder::Everything {
             self.put_and_write_flag(pe, put, signal.dest, &signal.operand)
+        } else if sets_flag && self.may_write_lone_flag(pe, put.local.nbytes(), order) {
+            self.write_lone_flag(pe, signal.dest, signal.operand)
         } else {
             self.put_and_operate(pe, put, signal, order)
         }
+    }
+
+    /// Returns true if a flag of the library that follows `nbytes` bytes of data is a write over a
+    /// wire that does not order everything: if there are no data, and the target has acknowledged
+    /// all requests, for which a write would have to wait.
+    fn may_write_lone_flag(&self, pe: Pe, nbytes: usize, order: SignalOrder) -> bool {
+        self.caps.lone_flags_are_writes
+            && order == SignalOrder::AfterAllNext
+            && nbytes == 0
+            && !self.batcher.has_any(pe)
+            && !self.batcher.uses_proxies(&*self.network.local().host)
+            && self.issued.unacked(pe) == 0
+    }
+
+    /// Writes the bytes of a flag of the library in which `value` differs from the value before it,
+    /// each after all that was issued before.
+    fn write_lone_flag(&mut self, pe: Pe, flag: RemoteAddr, value: u64) -> Result<(), Error> {
+        let bytes = value.to_le_bytes();
+        let n_changed = 1 + value.trailing_zeros() / u8::BITS;
+        for (offset, byte) in (flag.offset..).zip(&bytes[..n_changed as usize]) {
+            self.fence_wire()?;
+
+            let to = RemoteAddr { offset, ..flag };
+            // SAFETY: the source is borrowed during this call. `await_end` below returns when the
+            // network has read it or, after a loss, the caller abandons the wire before the borrow
+            // ends.
+            let mut source = unsafe { SourceBuf::new(from_ref(byte), 1) };
+            let end = WriteEnd {
+                awaited: true,
+                source_free: false,
+                sent: WriteSent::Now,
+            };
+            let posted = self.begin(pe, to, &mut source, end)?;
+            self.await_end(pe, posted)?;
+        }
+        Ok(())
     }
 
     /// Puts, then writes a flag of the library, over a wire that orders everything. This takes less

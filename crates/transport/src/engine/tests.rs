@@ -1,6 +1,7 @@
 //! Unit tests of the order in which an origin calls its wire, with a wire that records its calls.
 #![allow(unsafe_code)]
 
+mod flags;
 mod issuer;
 mod tasks;
 
@@ -127,6 +128,8 @@ fn n_writes(calls: &[Called]) -> usize {
 pub(super) struct TestWire<N = TestNetwork> {
     caps: WireCaps,
     calls: Vec<Called>,
+    /// The start and the first byte of each write, in order.
+    written: Vec<(RemoteAddr, u8)>,
     in_flight: usize,
     /// The number of operations that were started, which is the token of the last one.
     started: u32,
@@ -170,10 +173,14 @@ impl<N: WireNetwork> Wire for TestWire<N> {
     fn write(
         &mut self,
         _: &N,
-        _: Remote<'_, N>,
-        _: &mut SourceBuf,
+        to: Remote<'_, N>,
+        source: &mut SourceBuf,
         _: WriteEnd,
     ) -> Result<PostOutcome<u32>, Error> {
+        // SAFETY: a source is valid for reads of its bytes, of which a write has at least one.
+        let first = unsafe { source.range().base.read() };
+        self.written.push((to.addr, first));
+
         let n_before = n_writes(&self.calls);
         if n_before + 1 == self.failing_write {
             Err(Error::Invalid("the write that fails".to_owned()))
@@ -289,6 +296,7 @@ pub(super) fn origin() -> Origin<TestWire> {
     let caps = WireCaps {
         batches: false,
         lone_puts_are_requests: false,
+        lone_flags_are_writes: false,
         sessions: false,
         order: StreamOrder::Unordered,
         polled: PolledUntil::Over,
@@ -308,6 +316,7 @@ pub(super) fn origin() -> Origin<TestWire> {
     let wire = TestWire {
         caps,
         calls: Vec::new(),
+        written: Vec::new(),
         in_flight: 0,
         started: 0,
         over: 0,
@@ -425,33 +434,6 @@ fn parts_that_have_started_are_over_when_a_later_one_fails() {
         "reads of three keys, and two writes"
     );
     assert_eq!(origin.wire.over, 5);
-}
-
-#[test]
-fn a_flag_is_a_write_where_the_wire_keeps_the_order_of_everything() {
-    let signal = |segment, op| AmoRequest::of_word(RemoteAddr { segment, offset: 0 }, op, 1);
-    let flag = signal(Segment::Internal, AmoOp::Set);
-    let counter = signal(Segment::Internal, AmoOp::Add);
-    let of_program = signal(Segment::Heap, AmoOp::Set);
-
-    let ordered = StreamOrder::Everything;
-    let partly_ordered = StreamOrder::WritesBeforeMessages;
-    for (order, signal, nbytes, calls) in [
-        (ordered, flag, 0, &[Called::Write][..]),
-        (ordered, flag, 8, &[Called::Write, Called::Write]),
-        (ordered, counter, 8, &[Called::Send]),
-        (ordered, of_program, 8, &[Called::Send]),
-        (partly_ordered, flag, 8, &[Called::Send]),
-    ] {
-        let mut origin = origin();
-        origin.caps.order = order;
-        let mut put = put(nbytes, Completion::Now);
-        let done = origin.put_signal(PEER, &mut put, &signal, SignalOrder::AfterAll);
-        assert_eq!(done, Ok(()));
-
-        origin.wire.calls.retain(|call| *call != Called::Poll);
-        assert_eq!(origin.wire.calls, calls, "{order:?}, {signal:?}");
-    }
 }
 
 /// The time in which no operation was sent counts from the end of a send. Counted from its start, a

@@ -177,6 +177,11 @@ pub struct WireCaps {
     /// target answers each write within the poll that has received it, so that a thread that waits
     /// for the data also waits until the answer is sent.
     pub lone_puts_are_requests: bool,
+    /// A flag of the library that is set to its next value without data, once all requests to its
+    /// PE are acknowledged, is a write of the bytes that change and not a request. This takes less
+    /// time where a short write has no completion. It needs a wire that orders writes by fences,
+    /// and PEs whose words have the low byte first.
+    pub lone_flags_are_writes: bool,
     /// Small operations are batched in sessions.
     pub sessions: bool,
     /// The order that the wire keeps.

@@ -96,6 +96,7 @@ fn plain(rng: &mut Rng) -> WireKind {
         caps: WireCaps {
             batches: false,
             lone_puts_are_requests: false,
+            lone_flags_are_writes: false,
             sessions: false,
             order: StreamOrder::Unordered,
             polled: PolledUntil::Acknowledged,
@@ -191,6 +192,7 @@ pub fn ofi_by_cpu(rng: &mut Rng) -> WireKind {
         caps: WireCaps {
             batches: true,
             sessions: true,
+            lone_flags_are_writes: plain.caps.order > StreamOrder::Unordered && rng.bool(),
             polled: one_of(rng, &[PolledUntil::Over, PolledUntil::Acknowledged]),
             amos: NetworkAmos::default(),
             longest_signaled: one_of(rng, &[8, 256, 1000]),

@@ -26,18 +26,25 @@ static ONE: u64 = 1;
 /// The time by which the clock advances if no event is near.
 const NAP: u64 = 100_000_000;
 
-/// A word of each PE. The two are in different cache lines.
+/// A word of each PE.
 #[derive(Clone, Copy)]
 enum Word {
     X,
+    /// In another cache line than X.
     Y,
+    /// Of the library.
+    Flag,
 }
 
-use Word::{X, Y};
+use Word::{Flag, X, Y};
 
 impl Word {
     fn addr(self) -> RemoteAddr {
-        at(Segment::Heap, CONSTANT as u64 + 64 * self as u64)
+        match self {
+            X => at(Segment::Heap, CONSTANT as u64),
+            Y => at(Segment::Heap, CONSTANT as u64 + 64),
+            Flag => at(Segment::Internal, 0),
+        }
     }
 }
 
@@ -49,6 +56,8 @@ enum Step {
     /// Puts X, with Y as the signal.
     PutSignal(u32),
     Signal(Word, u32),
+    /// Signals after all earlier operations.
+    Raise(Word, u32),
     Add(Word, u32),
     Fence,
     Quiet,
@@ -61,7 +70,9 @@ enum Step {
     Load(Word),
 }
 
-use Step::{Add, Fence, Get as Fetch, GetUntilNew, Load, PutNbi, PutSignal, Quiet, Signal, Wait};
+use Step::{
+    Add, Fence, Get as Fetch, GetUntilNew, Load, PutNbi, PutSignal, Quiet, Raise, Signal, Wait,
+};
 
 /// The operations of a few PEs, and an outcome: what each of them notes.
 struct Shape {
@@ -78,9 +89,11 @@ const OLD: &[&[u64]] = &[&[], &[0]];
 const OLD_AT_1_OF_3: &[&[u64]] = &[&[], &[0], &[]];
 const OLD_AT_2: &[&[u64]] = &[&[], &[], &[0]];
 const WAIT_LOAD: &[Step] = &[Wait(Y), Load(X)];
+const AWAIT_FLAG: &[Step] = &[Wait(Flag), Load(X)];
 
-/// The outcomes that the standard forbids, and then those that Rushmem does.
-const FORBIDDEN: [Shape; 10] = [
+/// The outcomes that the standard forbids, those that Rushmem does, and those on which the library
+/// relies.
+const FORBIDDEN: [Shape; 13] = [
     Shape {
         name: "MP: put, fence, put",
         pes: &[&[put(X, 1), Fence, put(Y, 1)], WAIT_LOAD],
@@ -138,6 +151,21 @@ const FORBIDDEN: [Shape; 10] = [
         name: "CoRR: put | get, get",
         pes: &[&[put(X, 2)], &[Fetch(X, 2), Fetch(X, 2)], &[]],
         outcome: &[&[], &[1, 0], &[]],
+    },
+    Shape {
+        name: "MP: nbi put, flag",
+        pes: &[&[PutNbi(X, 1), Raise(Flag, 1)], AWAIT_FLAG],
+        outcome: OLD,
+    },
+    Shape {
+        name: "MP: AMOs, flag",
+        pes: &[&[Add(Y, 1), Add(X, 1), Raise(Flag, 1)], AWAIT_FLAG],
+        outcome: OLD,
+    },
+    Shape {
+        name: "MP: flag, signal after all",
+        pes: &[&[Raise(Flag, 1), Raise(X, 1)], &[Wait(X), Load(Flag)]],
+        outcome: OLD,
     },
 ];
 
@@ -278,6 +306,11 @@ fn issue(endpoint: &mut WireEndpoint<SimulatedNetwork>, step: Step) -> Result<()
             let put = put_of(word, 0, Completion::Now);
             let signal = amo(word.addr(), AmoOp::Set, 1);
             endpoint.put_signal(Pe(pe), put, signal, SignalOrder::AfterData)
+        }
+        Raise(word, pe) => {
+            let put = put_of(word, 0, Completion::Now);
+            let signal = amo(word.addr(), AmoOp::Set, 1);
+            endpoint.put_signal(Pe(pe), put, signal, SignalOrder::AfterAllNext)
         }
         Add(word, pe) => {
             let add = amo(word.addr(), AmoOp::Add, 1);

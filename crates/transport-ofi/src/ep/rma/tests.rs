@@ -29,8 +29,8 @@ fn await_read(ofi: &Ofi, endpoint: &TestEndpoint) {
     });
 }
 
-/// libfabric keeps what a PE does not take, so only a limited number of writes is untracked; and
-/// none is while an operation is in flight, which the PE may not take either.
+/// libfabric keeps what a PE does not take, so only a limited number of writes is untracked until a
+/// completion shows that the PE takes them.
 #[test]
 fn after_a_number_of_untracked_writes_one_is_tracked() {
     let Some(ofi) = job(STREAMS, Tuning::default()) else {
@@ -47,18 +47,17 @@ fn after_a_number_of_untracked_writes_one_is_tracked() {
             wire.ep().map(|ep| ep.write_untracked(to, &source))
         })
     };
-    assert_eq!(write(), Some(None), "a read is in flight");
-
     await_read(&ofi, &endpoint);
     for round in 0..2 {
-        for _ in 0..MAX_UNTRACKED {
-            assert_eq!(
-                write(),
-                Some(Some(Ok(PostStatus::Started))),
-                "round {round}"
-            );
+        for n_before in 0..MAX_UNTRACKED {
+            if n_before == MAX_UNTRACKED / 2 {
+                start(&ofi, &endpoint, |ep| ep.read_and_forget(to));
+            }
+            let started = Some(Some(Ok(PostStatus::Started)));
+            assert_eq!(write(), started, "round {round}, after {n_before}");
         }
         assert_eq!(write(), Some(None), "round {round}");
+        await_read(&ofi, &endpoint);
     }
     assert_eq!(
         in_flight(&endpoint),
@@ -87,6 +86,34 @@ fn is_untracked(ofi: &Ofi, wire: &mut OfiWire) -> bool {
     let posted = wire.write(ofi.network(), to, &mut source, end);
     assert_eq!(posted, Ok(PostOutcome::Done));
     wire.unflushed.contains(&Pe(1))
+}
+
+/// The read may be carried out before the write.
+#[test]
+fn a_read_does_not_flush_a_write_that_was_issued_after_it() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else {
+        return;
+    };
+    let endpoint = new_endpoint(&ofi).expect("the first");
+    start_read(&ofi, &endpoint);
+    await_read(&ofi, &endpoint);
+
+    let is_flushed = |wire: &mut OfiWire| wire.is_flushed(ofi.network(), Pe(1));
+    with(&endpoint, |wire| {
+        assert!(is_untracked(&ofi, wire));
+        assert_eq!(is_flushed(wire), Ok(false), "a read is sent");
+        assert!(!is_untracked(&ofi, wire), "a flush was awaited");
+        assert!(is_untracked(&ofi, wire));
+    });
+    for n_reads in 1..=2 {
+        await_read(&ofi, &endpoint);
+        let over = n_reads == 2;
+        assert_eq!(
+            with(&endpoint, is_flushed),
+            Ok(over),
+            "after {n_reads} reads"
+        );
+    }
 }
 
 /// In a loop of a write and a flush, each flush would otherwise send a read.

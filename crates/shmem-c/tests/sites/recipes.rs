@@ -161,15 +161,21 @@ fn flux() {
 /// A wrapper for podman. It keeps images in the directory of the test, and the state of containers
 /// in `RUN`, whose path must be short. Containers share this machine's `/usr`, and have limits that
 /// every user may set. runc is preferred, since crun fails if both versions of control groups are
-/// mounted.
+/// mounted. A build is tried again, since it starts from a copy of podman in memory, which Linux
+/// sometimes refuses to seal while it is in use.
 const PODMAN: &str = "command=$1; shift
 case $command in
 build) options='--isolation chroot --volume /usr:/usr:ro' ;;
 run) options='--volume /usr:/usr:ro --ulimit nofile=1024:1024 --ulimit nproc=4096:4096' ;;
 esac
 runtime=$(command -v runc || command -v crun)
-PATH=${PATH#*:} exec podman --root \"$HOME/images\" --runroot \"$RUN\" --runtime \"$runtime\" \\
-    --cgroup-manager cgroupfs $command ${options-} \"$@\"";
+set -- --root \"$HOME/images\" --runroot \"$RUN\" --runtime \"$runtime\" --cgroup-manager cgroupfs \\
+    $command ${options-} \"$@\"
+PATH=${PATH#*:}
+if [ $command = build ]; then
+    for attempt in 1 2; do podman \"$@\" && exit; done
+fi
+exec podman \"$@\"";
 
 /// Makes the base images of the page from this machine's files. If podman cannot run a container,
 /// prints the reason.

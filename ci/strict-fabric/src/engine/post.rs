@@ -22,8 +22,8 @@ impl Engine {
         if in_flight >= self.tx_size {
             return AGAIN;
         }
-        // Each operation in flight will take an entry of the queue.
-        if completes && completions.room() <= in_flight {
+        let room = completions.room();
+        if completes && room <= in_flight && room <= self.expected_completions() {
             return self.queue_full();
         }
 
@@ -56,6 +56,17 @@ impl Engine {
         }
         self.perform_now(request, peer, completes, completions);
         0
+    }
+
+    /// Returns the number of operations in flight that will each take an entry of the completion
+    /// queue: those that have not completed early.
+    #[cold]
+    fn expected_completions(&self) -> usize {
+        let sent = self.sent.iter().map(|sent| &sent.operation);
+        let pending = self.pending.iter().map(|pending| &pending.operation);
+        sent.chain(pending)
+            .filter(|operation| operation.completes)
+            .count()
     }
 
     /// Returns the result if the completion queue has no room, which is a violation in profiles

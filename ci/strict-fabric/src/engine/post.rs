@@ -22,6 +22,7 @@ impl Engine {
         if in_flight >= self.tx_size {
             return AGAIN;
         }
+        // Counted only where the queue might have no room for all.
         let room = completions.room();
         if completes && room <= in_flight && room <= self.expected_completions() {
             return self.queue_full();

@@ -272,7 +272,7 @@ impl TeamSignals {
     pub fn signal(&mut self, peer: Partner) {
         let pe = self.world_pe(peer);
         match self.next_signal(peer) {
-            // The mark may have changed, too.
+            // Not the flag's next value where the team before, and so the mark, was another one.
             Some(Signal { flag, value }) if peer.edge == Edge::Pair => {
                 self.links.area.raise(pe, flag, value);
             }

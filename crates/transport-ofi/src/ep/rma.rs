@@ -15,9 +15,9 @@ const UNSUPPORTED: [i32; 5] = [
     fi::FI_EBADFLAGS as i32,
 ];
 
-/// Maximum number of untracked writes to a PE between two completions of operations on it. So what
-/// libfabric keeps of writes to a PE that takes none is at most this number of writes for each
-/// operation in flight.
+/// Maximum number of untracked writes to a PE between two completions of operations on it. This
+/// limits what libfabric keeps of writes to a PE that takes none: to this number after each
+/// operation that was in flight.
 const MAX_UNTRACKED: u8 = 64;
 
 impl FiEndpoint {

@@ -113,8 +113,8 @@ impl<W: Wire> Origin<W> {
     }
 
     /// Returns true if a flag of the library that follows `nbytes` bytes of data is a write over a
-    /// wire that does not order everything: if there are no data, and the target has acknowledged
-    /// all requests, for which a write would have to wait.
+    /// wire that does not order everything: if there are no data, no batch has operations on the
+    /// PE, and the PE has acknowledged all requests. The write would overtake these.
     fn may_write_lone_flag(&self, pe: Pe, nbytes: usize, order: SignalOrder) -> bool {
         self.caps.lone_flags_are_writes
             && order == SignalOrder::AfterAllNext

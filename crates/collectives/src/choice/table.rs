@@ -16,9 +16,15 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //
 // - broadcast: with four PEs over TCP and a barrier, `scatter_all_gather` takes 2.8 times as long
 //   as `binomial` for 512 bytes, 0.9 for 256 KiB and 0.6 for 2 MiB, so the setting offers it.
-// - reduce on one node, with two PEs on two cores: `direct` is faster than `recursive_doubling`
-//   from 256 bytes on. `ring` takes 0.79 to 0.9 of `direct` for 512 bytes to 16 KiB, as long for
-//   64 KiB, and 1.06 for 256 KiB.
+// - reduce, reduce_to, reduce_scatter and scan on one node, with two PEs on two cores that read the
+//   result after each call: `recursive_doubling` reduces in 0.5 to 0.9 of the time of `ring` for
+//   256 bytes to 1 KiB, and in 1.1 for 2 KiB; `direct` takes 1.0 to 1.2 of `ring` for 2 KiB to 1
+//   MiB, and 0.85 for 4 MiB. In a reduce_to, `gather` takes 0.4 to 0.7 of `direct` for 256 bytes to
+//   8 KiB, and in a reduce_scatter, `alltoall` takes 0.8 to 1.0 of `direct` up to 1 KiB of all
+//   sources, and 1.3 to 1.5 for 2 KiB. In a scan, `recursive_doubling` takes 0.4 to 0.75 of
+//   `direct` up to 16 KiB. If no PE touches the result, so that the lines of the peer need not
+//   come, the longer vectors turn: `gather` then takes 1.7 of `direct` for 8 KiB, and
+//   `recursive_doubling` takes 1.3 of it for a scan of 8 KiB, so each limit is below that.
 // - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: with three, four and eight PEs on
 //   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
 //   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB, and in a reduce_scatter
@@ -26,11 +32,6 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 //   members, which may have more cores, it has short vectors alone. In a reduce_to, whose root
 //   alone gets the result, it takes 0.3 to 0.9 of `direct` for 4 to 32 KiB with 32 and 64 PEs on
 //   two cores; where there are more cores, `direct` divides longer vectors among them.
-// - reduce_to and reduce_scatter on one node, with two PEs on two cores: `gather` takes 0.6 of
-//   `recursive_doubling` for 64 and 512 bytes, and `alltoall` 0.85 of `direct` for blocks of 64
-//   bytes.
-// - scan on one node, with two PEs on two cores: `recursive_doubling` takes 0.7 to 1 of `direct`
-//   for up to 1.5 KiB, 3 to 4 for 4 KiB, and 3 to 10 from 8 KiB on.
 // - reduce over a network: `recursive_doubling` takes 0.31 to 0.46 of `rabenseifner` for 32 KiB,
 //   0.57 to 0.76 for 64 KiB, and over TCP 0.87 to 1.2 for 128 KiB, with two to eight members. With
 //   more members the bytes of each round weigh more.

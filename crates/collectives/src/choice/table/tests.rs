@@ -225,10 +225,26 @@ fn two_members_of_a_node_exchange_once() {
     let gather = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, || two);
     assert_eq!(gather(4 << 20), AllGatherAlgorithm::Pairwise);
     let reduce = |nbytes| built_in().choose::<AllReduceAlgorithm>(nbytes, || two);
-    assert_eq!(reduce(255), AllReduceAlgorithm::RecursiveDoubling);
-    assert_eq!(reduce(256), AllReduceAlgorithm::Ring);
-    assert_eq!(reduce(32 << 10), AllReduceAlgorithm::Ring);
-    assert_eq!(reduce((32 << 10) + 1), AllReduceAlgorithm::Direct);
+    assert_eq!(reduce((2 << 10) - 1), AllReduceAlgorithm::RecursiveDoubling);
+    assert_eq!(reduce(2 << 10), AllReduceAlgorithm::Ring);
+    assert_eq!(reduce(2 << 20), AllReduceAlgorithm::Ring);
+    assert_eq!(reduce((2 << 20) + 1), AllReduceAlgorithm::Direct);
+
+    let reduce_to = |nbytes| built_in().choose::<ReduceToAlgorithm>(nbytes, || two);
+    assert_eq!(reduce_to(8), ReduceToAlgorithm::RecursiveDoubling);
+    assert_eq!(reduce_to(4 << 10), ReduceToAlgorithm::Gather);
+    assert_eq!(reduce_to((4 << 10) + 1), ReduceToAlgorithm::Direct);
+
+    let reduce_scatter = |nbytes| built_in().choose::<ReduceScatterAlgorithm>(nbytes, || two);
+    assert_eq!(reduce_scatter(1 << 10), ReduceScatterAlgorithm::AllToAll);
+    assert_eq!(
+        reduce_scatter((1 << 10) + 1),
+        ReduceScatterAlgorithm::Direct
+    );
+
+    let scan = |nbytes| built_in().choose::<ScanAlgorithm>(nbytes, || two);
+    assert_eq!(scan((8 << 10) - 1), ScanAlgorithm::RecursiveDoubling);
+    assert_eq!(scan(8 << 10), ScanAlgorithm::Direct);
 }
 
 #[test]

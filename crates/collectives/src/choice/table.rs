@@ -19,12 +19,15 @@ use super::row::{Conditions, Row, RowError, RowOrigin};
 // - reduce, reduce_to, reduce_scatter and scan on one node, with two PEs on two cores that read the
 //   result after each call: `recursive_doubling` reduces in 0.5 to 0.9 of the time of `ring` for
 //   256 bytes to 1 KiB, and in 1.1 for 2 KiB; `direct` takes 1.0 to 1.2 of `ring` for 2 KiB to 1
-//   MiB, and 0.85 for 4 MiB. In a reduce_to, `gather` takes 0.4 to 0.7 of `direct` for 256 bytes to
-//   8 KiB, and in a reduce_scatter, `alltoall` takes 0.8 to 1.0 of `direct` up to 1 KiB of all
-//   sources, and 1.3 to 1.5 for 2 KiB. In a scan, `recursive_doubling` takes 0.4 to 0.75 of
-//   `direct` up to 16 KiB. If no PE touches the result, so that the lines of the peer need not
-//   come, the longer vectors turn: `gather` then takes 1.7 of `direct` for 8 KiB, and
-//   `recursive_doubling` takes 1.3 of it for a scan of 8 KiB, so each limit is below that.
+//   MiB, and 0.85 for 4 MiB. In a reduce_to, `gather` takes 0.4 to 0.75 of `direct` for 256 bytes
+//   to 8 KiB. In a reduce_scatter, `alltoall` takes 0.5 to 1.0 of `direct` up to 1 KiB of all
+//   sources, and 1.1 to 1.5 for 2 KiB. In a scan, `recursive_doubling` takes 0.4 to 0.75 of
+//   `direct` up to 16 KiB. Where no PE reads the result, its cache lines need not come from the
+//   peer: then `gather` takes 1.7 of `direct` for 8 KiB, and `recursive_doubling` takes 1.3 of it
+//   for a scan of 8 KiB. Each limit is below the sizes at which that weighs more.
+// - the same with three and more members that have a CPU each: not measured. A reduction by
+//   `recursive_doubling` takes a further round of the whole vector each time the members double,
+//   and one by `direct` two further rounds without data, so its limit is lower than for two.
 // - reduce, reduce_to, reduce_scatter and scan if PEs share CPUs: with three, four and eight PEs on
 //   two cores, `central` takes 0.5 to 0.6 of `direct` for up to 1 KiB, 0.5 to 0.8 for 4 KiB, and as
 //   long for 16 to 32 KiB; with 32 and 64 PEs 0.5 to 0.7 for up to 1 KiB, and in a reduce_scatter

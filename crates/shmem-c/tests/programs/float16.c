@@ -25,8 +25,11 @@ static uint16_t bfloat_of(unsigned value) {
     return (uint16_t)(bits >> 16);
 }
 
-/* Sums of up to 2^7 are exact in both formats. */
-static unsigned summand(int pe, size_t i) { return (unsigned)(check_mix((uint64_t)pe * 7919 + i) % 8); }
+/* Sums of up to 255 are exact in both formats, so the summands are smaller the more PEs there are. */
+static unsigned summand(int pe, size_t i) {
+    unsigned most = 255 / (unsigned)check_n;
+    return (unsigned)(check_mix((uint64_t)pe * 7919 + i) % ((most < 7 ? most : 7) + 1));
+}
 
 static void sums(struct members m, size_t n) {
     uint16_t (*const of[])(unsigned) = {half_of, bfloat_of};

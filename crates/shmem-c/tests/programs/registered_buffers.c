@@ -120,10 +120,10 @@ static void collectives(const char *what, long *own, long *use) {
     for (int i = 0; i < 20 * check_n; i++)
         own[i] = check_me * 1000L + i;
     shmem_barrier_all();
-    shmem_long_alltoall(SHMEM_TEAM_WORLD, use + 1000, use, 20);
+    shmem_long_alltoall(SHMEM_TEAM_WORLD, use + 1500, use, 20);
     for (int pe = 0; pe < check_n; pe++)
         for (int i = 0; i < 20; i++)
-            CHECK(own[1000 + pe * 20 + i] == pe * 1000L + check_me * 20 + i, 0, "%s: alltoall", what);
+            CHECK(own[1500 + pe * 20 + i] == pe * 1000L + check_me * 20 + i, 0, "%s: alltoall", what);
     shmem_barrier_all();
     CHECK(shmem_addr_accessible(use, right) == 1, 0, "%s: addr_accessible", what);
     long *there = shmem_ptr(use, right);

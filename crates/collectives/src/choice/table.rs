@@ -240,6 +240,7 @@ impl Table {
         for (line, text) in (1..).zip(text.lines()) {
             let row = text.split('#').next().unwrap_or_default();
             let columns: Vec<&str> = row.split_whitespace().collect();
+
             let pushed = match columns[..] {
                 [] => Ok(()),
                 [
@@ -260,6 +261,7 @@ impl Table {
                     columns.len()
                 )),
             };
+
             pushed.map_err(|what| RowError { line, what })?;
         }
         Ok(())

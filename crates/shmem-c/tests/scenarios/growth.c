@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     check_begin();
     word = shmem_calloc(1, sizeof *word);
     sums = shmem_calloc(2, sizeof *sums);
-    /* What happens once, at any time, such as a connection to a further PE, is in one interval. */
+    /* Growth that happens once, at any time, is in one of two intervals; a leak is in both. */
     struct held before = {0, 0}, between = {0, 0};
     for (long turn = 0; turn < count; turn++) {
         if (turn == count / 10 || turn == count / 2) {

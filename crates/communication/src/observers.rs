@@ -74,8 +74,18 @@ pub struct OngoingEvent {
     trace_begun: trace::Begun,
     /// The result of a collective, for the checks; `None` for other events, and without checks.
     result: Option<Box<CollectiveResult>>,
+    /// What a collective reads and writes, if not what the event says.
+    blocks: Option<Box<CollectiveBlocks>>,
     /// True for an access so short that the trace records one time for its begin and its end.
     is_brief: bool,
+}
+
+/// The bytes that a collective reads and writes on this PE, as blocks whose sizes may differ.
+pub struct CollectiveBlocks {
+    /// The bytes that are read.
+    pub source: Vec<ByteBlocks>,
+    /// The bytes that are written.
+    pub dest: Vec<ByteBlocks>,
 }
 
 /// An event that ends when this is dropped; `None` without observers. It is boxed, so that it is
@@ -229,6 +239,7 @@ impl OngoingEvent {
             counters_begun: counters::Begun::default(),
             trace_begun: trace::Begun::default(),
             result: None,
+            blocks: None,
             is_brief: false,
         }
     }
@@ -271,7 +282,7 @@ impl OngoingEvent {
             trace::end(&self.event, self.trace_begun);
         }
         if self.has(Observer::Races) {
-            races::end(&self.event);
+            races::end(&self.event, self.blocks.as_deref());
         }
         if self.has(Observer::Checks) {
             checks::end(&self.event, self.result.as_deref());
@@ -290,6 +301,11 @@ impl OngoingEvent {
     pub fn set_arrays(&mut self, source: ByteBlocks, dest: ByteBlocks) {
         self.event.local = source;
         self.event.remote = dest;
+    }
+
+    /// Sets the bytes that a collective reads and writes on this PE as blocks.
+    pub fn set_blocks(&mut self, blocks: CollectiveBlocks) {
+        self.blocks = Some(Box::new(blocks));
     }
 
     /// With `SHMEM_CHECK`, checks the result of a collective against those of earlier ones, and

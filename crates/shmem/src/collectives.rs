@@ -281,7 +281,7 @@ impl<C: Threads> Team<'_, C> {
     ///
     /// # Panics
     /// If `blocks` or `dest_offsets` has not one entry for each member, if a block is not within
-    /// `source`, or if `source` and `dest` overlap but are not the same elements.
+    /// `source`, or if `source` and `dest` overlap.
     #[doc(alias = "shmemx_alltoallv")]
     #[doc(alias = "shmemx_team_alltoallvmem")]
     #[doc(alias = "all_to_all_varcount_into")]
@@ -297,7 +297,7 @@ impl<C: Threads> Team<'_, C> {
         let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
         let n_pes = self.n_pes();
-        require_apart(call, dest, source);
+        require_disjoint(call, dest, source);
         if dest_offsets.len() != n_pes {
             wrong_length(call, dest_offsets.len(), n_pes);
         }
@@ -338,7 +338,7 @@ impl<C: Threads> Team<'_, C> {
     ///
     /// # Panics
     /// If `counts` has not one entry for each member, if `source` has fewer elements than the sum
-    /// of the counts, or if `source` and `dest` overlap but are not the same elements.
+    /// of the counts, or if `source` and `dest` overlap.
     #[doc(alias = "shmemx_alltoallv_packed")]
     #[doc(alias = "all_to_all_varcount_into")]
     #[track_caller]
@@ -351,7 +351,7 @@ impl<C: Threads> Team<'_, C> {
         let call = call!("Team::all_to_all_blocks");
         let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
-        require_apart(call, dest, source);
+        require_disjoint(call, dest, source);
 
         let blocks = self.adjacent_blocks::<T>(call, source.len(), counts);
         let from = blocks.of_source(source);

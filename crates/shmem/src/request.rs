@@ -6,7 +6,9 @@
 //! dropped or leaked; an epoch and the drop of an array wait for the collectives on the array.
 #![allow(unsafe_code)]
 
-use crate::collectives::{bytes_of, count_of, elements_of, require_apart, wrong_length};
+use crate::collectives::{
+    bytes_of, count_of, elements_of, require_apart, require_disjoint, wrong_length,
+};
 use crate::element::PlainData;
 use crate::operator::Operator;
 use crate::pending::Pending;
@@ -196,7 +198,7 @@ impl<C: Threads> Team<'_, C> {
     ///
     /// # Panics
     /// If `counts` has not one entry for each member, if `source` has fewer elements than the sum
-    /// of the counts, or if `source` and `dest` overlap but are not the same elements.
+    /// of the counts, or if `source` and `dest` overlap.
     #[doc(alias = "shmemx_team_alltoallvmem_nb")]
     #[track_caller]
     pub fn start_all_to_all_blocks<'a, T: PlainData>(
@@ -208,6 +210,7 @@ impl<C: Threads> Team<'_, C> {
         let call = call!("Team::start_all_to_all_blocks");
         let dest = dest.as_sym_slice();
         let source = source.as_sym_slice();
+        require_disjoint(call, dest, source);
         let blocks = self.adjacent_blocks::<T>(call, source.len(), counts);
 
         let vectors = Vectors::new(call, dest, source, ElementCount::of::<T>(0));

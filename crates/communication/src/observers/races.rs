@@ -2,6 +2,7 @@
 //! opened here, whose instances in all PEs share memory.
 #![allow(unsafe_code)]
 
+use super::CollectiveBlocks;
 use super::event::{AccessEvent, AccessKind, Action, ByteBlocks, Effect, Event, Membership};
 use core::ffi::{CStr, c_int};
 use libloading::Library;
@@ -11,12 +12,13 @@ use rushmem_pe::job::Job;
 use rushmem_pe::memory::buffers::Buffer;
 use rushmem_pe::memory::{address, statics};
 use rushmem_race_interface::{
-    ALL_CONTEXTS, AccessOperation, BufferPlace, CheckedAccess, CollectiveEvent, Detector,
-    DetectorOpening, LIBRARY, Order, SYMBOL, Text, VERSION,
+    ALL_CONTEXTS, AccessOperation, BlockList, BufferPlace, CheckedAccess, CollectiveEvent,
+    Detector, DetectorOpening, LIBRARY, Order, SYMBOL, Text, VERSION,
 };
 use rushmem_transport::{Pe, Segment};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::OnceLock;
 
 static DETECTOR: OnceLock<&'static Detector> = OnceLock::new();
@@ -56,8 +58,9 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Reports the end of an event to the detector, if there is one.
-pub(super) fn end(event: &Event) {
+/// Reports the end of an event to the detector, if there is one. A collective has accessed `blocks`,
+/// or what the event says.
+pub(super) fn end(event: &Event, blocks: Option<&CollectiveBlocks>) {
     let Some(detector) = detector() else { return };
     let addr = event.remote.addr;
 
@@ -68,7 +71,15 @@ pub(super) fn end(event: &Event) {
             }
         }
         Action::Collective(membership) | Action::Request(membership) => {
-            (detector.leave)(&collective(event, membership));
+            let left = match blocks {
+                None => collective(event, membership),
+                Some(CollectiveBlocks { source, dest }) => CollectiveEvent {
+                    source: BlockList::new(source),
+                    dest: BlockList::new(dest),
+                    ..collective(event, membership)
+                },
+            };
+            (detector.leave)(&left);
         }
         Action::Fence => order(detector, event, Order::Fence),
         Action::Quiet { .. } | Action::QuietOfAll | Action::QuietTest => {
@@ -155,8 +166,8 @@ fn collective(event: &Event, membership: Membership) -> CollectiveEvent {
         me: membership.me,
         follows: membership.follows,
         member: membership.followed_member,
-        source: event.local,
-        dest: event.remote,
+        source: BlockList::new(slice::from_ref(&event.local)),
+        dest: BlockList::new(slice::from_ref(&event.remote)),
     }
 }
 

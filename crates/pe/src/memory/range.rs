@@ -12,7 +12,7 @@ use crate::job::{Job, permission};
 use crate::memory::buffers::NUMBER;
 use crate::memory::constants::SOURCE;
 use crate::memory::images::Images;
-use crate::memory::{checks, constants, statics};
+use crate::memory::{address, checks, constants, statics};
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
@@ -316,6 +316,25 @@ fn symmetric_elsewhere(
     registered(job, call, address, nbytes)
         .or_else(constant)
         .unwrap_or_else(|| require_symmetric(job, call, argument, address, nbytes))
+}
+
+/// Returns a number of the symmetric byte at an address, the same on all PEs; `None` if there is
+/// none. Also the byte behind an object has one.
+pub fn place_on_all_pes(job: &Job, address: *const u8) -> Option<usize> {
+    let addr = address.addr();
+    match job.map.buffers().find(addr, 0) {
+        Some(buffer) if !buffer.is_same_on_all() => Some(buffer.place_on_all_pes(addr)),
+        _ => address::locate(addr, 0).map(|(_, offset)| offset),
+    }
+}
+
+/// Returns true if [`symmetric`] has a range for these bytes.
+pub fn is_symmetric(job: &Job, address: *const u8, nbytes: usize) -> bool {
+    let addr = address.addr();
+    nbytes == 0
+        || job.map.locate(addr, nbytes).is_some()
+        // The map of the PE is empty while accesses are observed.
+        || address::locate(addr, nbytes).is_some()
 }
 
 /// Returns the range of these bytes, in the heap, if they are in a registered buffer.

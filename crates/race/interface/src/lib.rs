@@ -9,7 +9,7 @@ use core::ffi::c_int;
 /// The symbol of the library at which a [`Detector`] is.
 pub const SYMBOL: &[u8] = b"rushmem_race_detector\0";
 /// The version of this interface. The runtime uses no library of another version.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// The context of an order of the operations on all contexts.
 pub const ALL_CONTEXTS: u64 = u64::MAX;
 /// The file name by which the runtime opens the library.
@@ -219,6 +219,33 @@ impl ByteBlocks {
     }
 }
 
+/// Blocks of the runtime, which are valid during a call of the detector.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BlockList {
+    first: *const ByteBlocks,
+    n: usize,
+}
+
+impl BlockList {
+    /// Wraps blocks, so that they can be passed to the other library.
+    pub const fn new(blocks: &[ByteBlocks]) -> BlockList {
+        BlockList {
+            first: blocks.as_ptr(),
+            n: blocks.len(),
+        }
+    }
+
+    /// Returns the wrapped blocks.
+    ///
+    /// # Safety
+    /// They are still valid.
+    pub const unsafe fn get<'a>(self) -> &'a [ByteBlocks] {
+        // SAFETY: `new` has stored the start and the length of a slice, valid by contract.
+        unsafe { std::slice::from_raw_parts(self.first, self.n) }
+    }
+}
+
 /// The kind of the word of an atomic operation. Operations on different kinds do not exclude each
 /// other.
 #[repr(u8)]
@@ -313,9 +340,9 @@ pub struct CollectiveEvent {
     /// index below which all members are followed; not used for [`FollowedMembers::All`].
     pub member: u32,
     /// The bytes of the calling PE that the collective reads.
-    pub source: ByteBlocks,
+    pub source: BlockList,
     /// The bytes of the calling PE that the collective writes.
-    pub dest: ByteBlocks,
+    pub dest: BlockList,
 }
 
 #[cfg(test)]

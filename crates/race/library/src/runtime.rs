@@ -111,7 +111,11 @@ extern "C" fn enter(collective: &CollectiveEvent) {
 
 extern "C" fn leave(collective: &CollectiveEvent) {
     if let Some(process) = active() {
-        process.leave(collective);
+        // SAFETY: the blocks are valid during the call.
+        let source = unsafe { collective.source.get() };
+        // SAFETY: the same.
+        let dest = unsafe { collective.dest.get() };
+        process.leave(collective, source, dest);
     }
 }
 

@@ -6,6 +6,9 @@
 //! Each PE accesses only its own arrays of offsets and sizes, so these need not be symmetric.
 #![allow(unsafe_code)]
 
+mod places;
+
+use self::places::Places;
 use crate::coll::entry::{CollectiveEntry, TeamOrActiveSet};
 use crate::coll::executor::Executor;
 use crate::coll::private::private;
@@ -21,7 +24,8 @@ use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_communication::sync::waits;
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::digest::digest;
-use rushmem_pe::memory::range::symmetric;
+use rushmem_pe::job::Job;
+use rushmem_pe::memory::range::{is_symmetric, place_on_all_pes, symmetric};
 use rushmem_transport::Pe;
 
 /// The blocks that the caller sends, one for each member. The arrays of offsets and sizes in bytes
@@ -39,7 +43,7 @@ pub struct SourceBlocks {
 /// The memory that receives blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetBlocks {
-    /// The symmetric array.
+    /// The symmetric array, the same on all PEs.
     pub target: *mut u8,
     /// The size of the array in bytes, the same on all PEs; `usize::MAX` if it is not known.
     pub nbytes: usize,
@@ -61,24 +65,30 @@ pub unsafe fn alltoallv(
     blocks: SourceBlocks,
 ) -> c_int {
     let (pe, call) = caller.enter();
+    let names = ArgumentNames::of(members);
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    entry.require_same(&[]);
+    require_same_target(&mut entry, pe.job(), names, target);
 
     let n = executor.n();
     // SAFETY: the caller promises that `t_offsets` is valid for reads of an entry for each member.
-    let offsets = unsafe { read(t_offsets, n) };
-    // SAFETY: the caller promises that `blocks.sizes` is valid for reads of an entry for each
-    // member.
-    let sizes = unsafe { read(blocks.sizes, n) };
-    let [target_offsets, received] = exchange(&mut executor, 0, [&offsets, &sizes]);
+    let offsets = unsafe { read(call, names.target_offsets, t_offsets, n) };
+    // SAFETY: the caller promises that the arrays of `blocks` are valid for reads of an entry for
+    // each member.
+    let sent = unsafe { OwnBlocks::read(call, blocks, n) };
+    let [target_offsets, received] = exchange(&mut executor, 0, [&offsets, &sent.sizes]);
     if pe.job().settings.checks() {
-        require_places_apart(call, &offsets, &received);
+        let places = Places {
+            names,
+            sent: &sent,
+            target,
+            offsets: &offsets,
+            received: &received,
+        };
+        places.check(&mut entry, &mut executor);
     }
 
-    // SAFETY: the caller promises that `blocks.offsets` is valid for reads of an entry for each
-    // member.
-    unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
+    deliver(&mut executor, names, &sent, target, &target_offsets);
 
     if !t_sizes.is_null() {
         for (member, &size) in received.iter().enumerate() {
@@ -90,25 +100,40 @@ pub unsafe fn alltoallv(
     0
 }
 
-/// Ends the job with an error if blocks of these sizes, which this member receives at these
-/// offsets, have a byte in common.
-fn require_places_apart(call: Call, offsets: &[u64], sizes: &[u64]) {
-    let mut members: Vec<usize> = (0..sizes.len()).filter(|&k| sizes[k] > 0).collect();
-    members.sort_unstable_by_key(|&member| offsets[member]);
+/// The names of arguments in the call of the program.
+#[derive(Clone, Copy)]
+struct ArgumentNames {
+    target: &'static str,
+    target_offsets: &'static str,
+}
 
-    for pair in members.windows(2) {
-        let [one, next] = [pair[0], pair[1]];
-        let end = offsets[one].saturating_add(sizes[one]);
-        if end > offsets[next] {
-            fail!(
-                call,
-                "the {} bytes of member {one} would go to byte {} of the destination, and those of member {next} to \
-                 byte {}, where they overlap; let the offsets be further apart, or the blocks be smaller",
-                sizes[one],
-                offsets[one],
-                offsets[next]
-            );
+impl ArgumentNames {
+    /// The forms on active sets are Cray's, and have the names of Cray's manual.
+    fn of(members: TeamOrActiveSet) -> ArgumentNames {
+        match members {
+            TeamOrActiveSet::ActiveSet { .. } => ArgumentNames {
+                target: "target",
+                target_offsets: "t_offsets",
+            },
+            TeamOrActiveSet::Team(_) | TeamOrActiveSet::OfRequest(_) => ArgumentNames {
+                target: "dest",
+                target_offsets: "d_offsets",
+            },
         }
+    }
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error unless all members are in this call with the same
+/// target: a member delivers a block at an offset of its own target.
+fn require_same_target(
+    entry: &mut CollectiveEntry<'_>,
+    job: &Job,
+    names: ArgumentNames,
+    target: TargetBlocks,
+) {
+    if job.settings.checks() {
+        let place = place_on_all_pes(job, target.target).map_or(u64::MAX, |place| place as u64);
+        entry.require_same(&[(names.target, place)]);
     }
 }
 
@@ -126,21 +151,21 @@ pub unsafe fn alltoallv_packed(
     blocks: SourceBlocks,
 ) -> usize {
     let (pe, call) = caller.enter();
+    let names = ArgumentNames::of(members);
     let participants = members.find(pe, call);
     let (mut entry, mut executor) = CollectiveEntry::enter(pe, call, &participants);
-    entry.require_same(&[]);
+    require_same_target(&mut entry, pe.job(), names, target);
 
-    let n = executor.n();
-    // SAFETY: the caller promises that `blocks.sizes` is valid for reads of an entry for each
-    // member.
-    let sizes = unsafe { read(blocks.sizes, n) };
-    let [received] = exchange(&mut executor, 0, [&sizes]);
+    // SAFETY: the caller promises that the arrays of `blocks` are valid for reads of an entry for
+    // each member.
+    let sent = unsafe { OwnBlocks::read(call, blocks, executor.n()) };
+    let [received] = exchange(&mut executor, 0, [&sent.sizes]);
 
     let mut total = 0u64;
     let mut starts = Vec::with_capacity(received.len());
-    for size in received {
+    for size in &received {
         starts.push(total);
-        total = total.saturating_add(size);
+        total = total.saturating_add(*size);
     }
     if total > target_len as u64 {
         fail!(
@@ -155,40 +180,55 @@ pub unsafe fn alltoallv_packed(
     }
 
     let [target_offsets] = exchange(&mut executor, 1, [&starts]);
-    // SAFETY: the caller promises that `blocks.offsets` is valid for reads of an entry for each
-    // member.
-    unsafe { deliver(&mut executor, blocks, &sizes, target, &target_offsets) };
+    if pe.job().settings.checks() {
+        let places = Places {
+            names,
+            sent: &sent,
+            target,
+            offsets: &starts,
+            received: &received,
+        };
+        places.check(&mut entry, &mut executor);
+    }
+
+    deliver(&mut executor, names, &sent, target, &target_offsets);
     total as usize
 }
 
-/// Delivers the blocks, of these sizes, at the offsets in `target` that the members have sent.
-///
-/// # Safety
-/// `blocks.offsets` has an entry for each member and is valid for reads.
-unsafe fn deliver(
-    executor: &mut Executor<'_>,
-    blocks: SourceBlocks,
-    sizes: &[u64],
-    target: TargetBlocks,
-    target_offsets: &[u64],
-) {
-    // SAFETY: by contract, `blocks.offsets` is valid for reads of an entry for each member.
-    let source_offsets = unsafe { read(blocks.offsets, executor.n()) };
-    let delivery = Delivery {
-        source: blocks.source,
-        source_offsets: &source_offsets,
-        sizes,
-        target,
-        target_offsets,
-    };
-    delivery.carry_out(executor);
+/// The blocks that this PE sends, one for each member. Offsets and sizes are in bytes.
+struct OwnBlocks {
+    source: *const u8,
+    offsets: Vec<u64>,
+    sizes: Vec<u64>,
 }
 
-/// Returns a copy of an array of the program.
+impl OwnBlocks {
+    /// Reads the arrays of the program.
+    ///
+    /// # Safety
+    /// The arrays have an entry for each of the `n` members and are valid for reads.
+    unsafe fn read(call: Call, blocks: SourceBlocks, n: u32) -> OwnBlocks {
+        OwnBlocks {
+            source: blocks.source,
+            // SAFETY: `blocks.offsets` is valid for reads of `n` entries, by contract.
+            offsets: unsafe { read(call, "s_offsets", blocks.offsets, n) },
+            // SAFETY: `blocks.sizes` is valid for reads of `n` entries, by contract.
+            sizes: unsafe { read(call, "s_sizes", blocks.sizes, n) },
+        }
+    }
+}
+
+/// Returns a copy of an array of the program. Ends the job with an error if it is null.
 ///
 /// # Safety
-/// `array` is valid for reads of `n` entries.
-unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
+/// `array` is valid for reads of `n` entries unless it is null.
+unsafe fn read(call: Call, argument: &str, array: *const usize, n: u32) -> Vec<u64> {
+    if array.is_null() {
+        fail!(
+            call,
+            "argument {argument} is null; pass an array with an entry for each member"
+        );
+    }
     // SAFETY: `i` is below `n`, and by contract `array` is valid for reads of `n` entries.
     (0..n as usize)
         .map(|i| unsafe { array.wrapping_add(i).read() } as u64)
@@ -308,52 +348,65 @@ fn exchange_in_lines<const W: usize>(
     std::array::from_fn(|column| received.iter().skip(column).step_by(W).copied().collect())
 }
 
-/// The blocks that this PE sends, one for each member: where they are here, and where they go.
-/// Offsets and sizes are in bytes.
+/// Copies the blocks to the members, at the offsets in `target` that these have sent.
+fn deliver(
+    executor: &mut Executor<'_>,
+    names: ArgumentNames,
+    sent: &OwnBlocks,
+    target: TargetBlocks,
+    target_offsets: &[u64],
+) {
+    let call = executor.collective.call;
+    let links = executor.links;
+    let members = executor.members();
+    let n = executor.n();
+    let me = executor.me();
+    let delivery = Delivery {
+        names,
+        sent,
+        target,
+        target_offsets,
+    };
+
+    if executor.facts().one_node() {
+        for member in executor.others().chain([me]) {
+            delivery.copy(call, links, member, members.world_pe(member));
+        }
+        executor.sync();
+        return;
+    }
+
+    for step in pairwise::all_to_all(n, me) {
+        match step {
+            Step::Put { peer, .. } => {
+                delivery.copy(call, links, peer.index, members.world_pe(peer.index));
+                executor.signal(peer);
+            }
+            Step::Wait { peer } => executor.wait(peer),
+            // The plan has no other step than the copy of this member's own block.
+            _ => delivery.copy(call, links, me, links.job.me),
+        }
+    }
+}
+
+/// The blocks that this PE sends, and where they go.
 struct Delivery<'a> {
-    source: *const u8,
-    source_offsets: &'a [u64],
-    sizes: &'a [u64],
+    names: ArgumentNames,
+    sent: &'a OwnBlocks,
     target: TargetBlocks,
     target_offsets: &'a [u64],
 }
 
 impl Delivery<'_> {
-    /// Copies its block to each member.
-    fn carry_out(&self, executor: &mut Executor<'_>) {
-        let call = executor.collective.call;
-        let links = executor.links;
-        let members = executor.members();
-        let n = executor.n();
-        let me = executor.me();
-
-        if executor.facts().one_node() {
-            for member in executor.others().chain([me]) {
-                self.copy(call, links, member, members.world_pe(member));
-            }
-            executor.sync();
-            return;
-        }
-
-        for step in pairwise::all_to_all(n, me) {
-            match step {
-                Step::Put { peer, .. } => {
-                    self.copy(call, links, peer.index, members.world_pe(peer.index));
-                    executor.signal(peer);
-                }
-                Step::Wait { peer } => executor.wait(peer),
-                // The plan has no other step than the copy of this member's own block.
-                _ => self.copy(call, links, me, links.job.me),
-            }
-        }
-    }
-
     /// Copies the block for `member`, which is `pe`. Ends the job with an error if it does not fit
     /// the target.
     fn copy(&self, call: Call, Links { job, endpoints, .. }: &Links, member: u32, pe: Pe) {
-        let nbytes = self.sizes[member as usize] as usize;
+        let nbytes = self.sent.sizes[member as usize] as usize;
         let offset = self.target_offsets[member as usize] as usize;
-        let len = self.target.nbytes;
+        let TargetBlocks {
+            target,
+            nbytes: len,
+        } = self.target;
 
         let end = offset.checked_add(nbytes);
         if end.is_none_or(|end| end > len) {
@@ -361,15 +414,26 @@ impl Delivery<'_> {
                 call,
                 "argument {} has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \
                  larger, or the offsets smaller",
-                call.words("target", "dest")
+                self.names.target
+            );
+        }
+
+        // The member has sent the offset, so a message must not say that this PE passes it.
+        let to = target.wrapping_add(offset);
+        if !is_symmetric(job, to, nbytes) {
+            fail!(
+                call,
+                "the {nbytes} bytes for member {member} would go to byte {offset} of argument {}, where no symmetric \
+                 memory of that size is; check the offset that the member passes, and the size that this PE passes",
+                self.names.target
             );
         }
 
         let from = self
+            .sent
             .source
-            .wrapping_add(self.source_offsets[member as usize] as usize);
-        let to = self.target.target.wrapping_add(offset);
-        let to = symmetric(job, call, "target", to, nbytes);
+            .wrapping_add(self.sent.offsets[member as usize] as usize);
+        let to = symmetric(job, call, self.names.target, to, nbytes);
         symmetric(job, call, "source", from, nbytes).copy_to(endpoints, pe, to);
     }
 }

@@ -12,7 +12,9 @@ use crate::teams::registry::HeldTeam;
 use crate::teams::team::Team;
 use core::ffi::{c_int, c_long};
 use rushmem_communication::observers::results::{CollectiveResult, ResultWriters};
-use rushmem_communication::observers::{Action, ByteBlocks, FollowedMembers, ObservedCall};
+use rushmem_communication::observers::{
+    Action, ByteBlocks, CollectiveBlocks, FollowedMembers, ObservedCall,
+};
 use rushmem_pe::call::{Call, fail};
 use rushmem_pe::job::handle::TeamHandle;
 use rushmem_pe::job::permission::{self, warn_once};
@@ -310,6 +312,14 @@ impl<'a> CollectiveEntry<'a> {
     pub(crate) fn show_arrays(&mut self, source: SymmetricRange, dest: SymmetricRange) {
         if let Some(observed) = &mut self.observed {
             observed.set_arrays(bytes(source), bytes(dest));
+        }
+    }
+
+    /// Shows observers which blocks the collective reads and writes on this PE, where they differ in
+    /// size.
+    pub(crate) fn show_blocks(&mut self, blocks: CollectiveBlocks) {
+        if let Some(observed) = &mut self.observed {
+            observed.set_blocks(blocks);
         }
     }
 

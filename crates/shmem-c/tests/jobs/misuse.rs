@@ -700,15 +700,58 @@ fn active_sets_that_differ() {
     off_node_misuse("broadcast_and_barrier").assert_fails(&words);
 }
 
-/// Blocks of two members for one place.
+/// Blocks of two members for one place, in place, and beyond the array. The PE that is named is the
+/// one that passes the wrong offset.
 #[test]
-fn blocks_that_overlap() {
+fn unequal_blocks_at_wrong_places() {
+    const CALL: &str = "shmemx_team_alltoallvmem";
+    for (how, words) in [
+        (
+            "places_overlap",
+            [
+                CALL,
+                "the 4 bytes of member 1 would go to byte 4",
+                "those of member 2 to byte 7",
+            ],
+        ),
+        (
+            "blocks_in_place",
+            [
+                CALL,
+                "the 4 bytes for member 0 from byte 0 of argument source",
+                "overlap those of member 0 from byte 0 of argument dest",
+            ],
+        ),
+        (
+            "blocks_to_other_array",
+            [CALL, "not all in the same collective", "dest"],
+        ),
+        (
+            "block_beyond",
+            ["PE 2: ", CALL, "argument dest: 20 bytes at"],
+        ),
+        ("block_nowhere", ["PE 2: ", CALL, "argument dest"]),
+    ] {
+        checked_misuse(how).assert_fails(&words);
+        checked_off_node_misuse(how).assert_fails(&words);
+    }
+}
+
+/// Without checks, the PE that sends the block names the one that passes the offset.
+#[test]
+fn unequal_blocks_outside_of_symmetric_memory() {
     let words = [
         "shmemx_team_alltoallvmem",
-        "the 4 bytes of member 1 would go to byte 4",
-        "those of member 2 to byte 7",
+        "the 4 bytes for member 2 would go to byte 1099511627776 of argument dest",
     ];
-    checked_misuse("places_overlap").assert_fails(&words);
+    misuse("block_nowhere").assert_fails(&words);
+    off_node_misuse("block_nowhere").assert_fails(&words);
+}
+
+#[test]
+fn unequal_blocks_without_an_array() {
+    misuse("places_null").assert_fails(&["shmemx_team_alltoallvmem: argument d_offsets is null"]);
+    misuse("sizes_null").assert_fails(&["shmemx_alltoallv: argument s_sizes is null"]);
 }
 
 #[test]

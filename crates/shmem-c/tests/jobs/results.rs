@@ -16,7 +16,7 @@ struct Pair {
     pes: &'static [u32],
 }
 
-const PAIRS: [Pair; 11] = [
+const PAIRS: [Pair; 12] = [
     Pair {
         how: "old_routines",
         routines: ["shmem_long_sum_to_all", "shmem_broadcast64"],
@@ -51,6 +51,11 @@ const PAIRS: [Pair; 11] = [
         how: "exscan",
         routines: ["shmem_long_fcollect", "shmem_long_sum_exscan"],
         pes: &[0, 1],
+    },
+    Pair {
+        how: "unequal_blocks",
+        routines: ["shmemx_team_alltoallvmem", "shmem_long_broadcast"],
+        pes: &[0],
     },
     Pair {
         how: "the_same_root",

@@ -99,11 +99,35 @@ static int of_blocks(const char *how, int *heap) {
         shmemx_int_gather(world, heap, heap, 1, 0);
     else if (is(how, "scatter_overlaps"))
         shmemx_int_scatter(world, heap + 2, heap, 1, 0);
-    else if (is(how, "places_overlap")) {
-        size_t offsets[] = {0, 4, 7}, sizes[] = {4, 4, 4}, starts[] = {0, 0, 0};
-        shmemx_team_alltoallvmem(world, heap, offsets, NULL, heap + 3, starts, sizes);
+    else
+        return 0;
+    return 1;
+}
+
+/* An all-to-all of blocks with sizes of their own, with a mistake in its arrays. Called by all PEs;
+ * returns false for other misuses. */
+static int of_unequal_blocks(const char *how, int *heap) {
+    int me = shmem_my_pe(), *dest = heap, *source = heap + 3;
+    size_t offsets[] = {0, 4, 8}, sizes[] = {4, 4, 4}, starts[] = {0, 0, 0}, *places = offsets;
+    shmem_team_t world = SHMEM_TEAM_WORLD;
+    if (is(how, "places_overlap"))
+        offsets[2] = 7;
+    else if (is(how, "blocks_in_place"))
+        source = heap;
+    else if (is(how, "blocks_to_other_array"))
+        dest += me == 1;
+    else if (is(how, "block_beyond"))
+        offsets[0] = me == 2 ? 16 : 0;
+    else if (is(how, "block_nowhere"))
+        offsets[0] = me == 2 ? (size_t)1 << 40 : 0;
+    else if (is(how, "places_null"))
+        places = NULL;
+    else if (is(how, "sizes_null")) {
+        shmemx_alltoallv(dest, offsets, NULL, source, starts, NULL, 0, 0, shmem_n_pes(), static_sync);
+        return 1;
     } else
         return 0;
+    shmemx_team_alltoallvmem(world, dest, places, NULL, source, starts, sizes);
     return 1;
 }
 
@@ -274,7 +298,7 @@ static int collective(const char *how, int *heap) {
         destroyed_team_ctx(heap);
     else if (is(how, "finalize_holding"))
         finalize_holding((long *)heap);
-    else if (checked(how, heap) || of_blocks(how, heap) || of_releases(how, heap))
+    else if (checked(how, heap) || of_blocks(how, heap) || of_unequal_blocks(how, heap) || of_releases(how, heap))
         return 1;
     else
         return of_cray(how, heap);

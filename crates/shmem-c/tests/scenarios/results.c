@@ -1,7 +1,7 @@
 /* Two collectives with one dest, between which nothing tells a PE that the others have left the
  * first. argv[1] names a pair, or "none" for correct uses. The test finds the calls of a pair by
  * the two comments with its name. */
-#include <shmem.h>
+#include <shmemx.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +39,10 @@ static void pairs(int me, int n) {
     } else if (is("exscan")) {
         shmem_long_fcollect(world, dest, source, 4);       /* exscan */
         shmem_long_sum_exscan(world, dest, source, WORDS); /* exscan */
+    } else if (is("unequal_blocks")) {
+        const size_t sizes[] = {8, 16, 8}, places[] = {0, 40, 80};
+        shmemx_team_alltoallvmem(world, dest, places, NULL, source, places, sizes); /* unequal_blocks */
+        shmem_long_broadcast(world, dest, source, WORDS, 0);                        /* unequal_blocks */
     } else if (is("the_same_root")) {
         shmem_long_broadcast(world, dest, source, WORDS, 0); /* the_same_root */
         shmem_long_broadcast(world, dest, source, WORDS, 0); /* the_same_root */

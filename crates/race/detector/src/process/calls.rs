@@ -381,12 +381,11 @@ impl ProcessDetector {
     }
 
     /// Records that this PE leaves a collective, which has read `source` and written `dest`.
-    pub fn leave(&self, collective: &CollectiveEvent) {
+    pub fn leave(&self, collective: &CollectiveEvent, source: &[ByteBlocks], dest: &[ByteBlocks]) {
         self.operations.fetch_add(1, Relaxed);
         self.with_caller(|thread| {
-            let CollectiveEvent { source, dest, .. } = *collective;
             // A barrier accesses no memory, so nothing needs its site.
-            let has_memory = source.addr != 0 || dest.addr != 0;
+            let has_memory = source.iter().chain(dest).any(|blocks| blocks.addr != 0);
             let site = if has_memory {
                 sites::of_call(&self.areas, collective.call.get())
             } else {
@@ -395,13 +394,7 @@ impl ProcessDetector {
 
             // The source is read before the thread is ordered after other members, which may change
             // their copies at once.
-            let reads = AccessSite {
-                kind: ShadowKind::READ,
-                site,
-                nbytes: source.total(),
-            };
-            let reads = reads.record(thread.stamp());
-            self.record_blocks(source, None, reads, View::of(&thread.clock));
+            self.record_all(source, ShadowKind::READ, site, thread);
 
             let members = match collective.follows {
                 FollowedMembers::All => 0..collective.n,
@@ -410,14 +403,21 @@ impl ProcessDetector {
             };
             collectives::leave(&self.areas, collective, members, &mut thread.clock);
 
-            let writes = AccessSite {
-                kind: ShadowKind::WRITE,
-                site,
-                nbytes: dest.total(),
-            };
-            let writes = writes.record(thread.stamp());
-            self.record_blocks(dest, None, writes, View::of(&thread.clock));
+            self.record_all(dest, ShadowKind::WRITE, site, thread);
         });
+    }
+
+    /// Records that the thread accesses blocks of this PE in a collective.
+    fn record_all(&self, all: &[ByteBlocks], kind: ShadowKind, site: u32, thread: &Thread) {
+        for blocks in all {
+            let accesses = AccessSite {
+                kind,
+                site,
+                nbytes: blocks.total(),
+            };
+            let record = accesses.record(thread.stamp());
+            self.record_blocks(*blocks, None, record, View::of(&thread.clock));
+        }
     }
 
     /// Records that this PE has acquired a lock.

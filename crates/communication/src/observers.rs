@@ -320,7 +320,8 @@ impl OngoingEvent {
     /// Sets the members on whose arrays the result of a collective depends. `member` is the root of
     /// [`FollowedMembers::Member`], or the number of first members of [`FollowedMembers::Below`].
     pub fn set_followed(&mut self, members: FollowedMembers, member: u32) {
-        if let Action::Collective(membership) = &mut self.event.action {
+        if let Action::Collective(membership) | Action::Request(membership) = &mut self.event.action
+        {
             membership.follows = members;
             membership.followed_member = member;
         }

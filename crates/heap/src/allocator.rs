@@ -387,7 +387,7 @@ impl Allocator {
     pub fn releases(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         self.blocks
             .from(0)
-            .map(|block| (block.start.addr()..block.end(), block.released_by.is_some()))
+            .map(|block| (block.addresses(), block.released_by.is_some()))
     }
 
     /// Returns the block that starts at an address. dlmalloc must not follow what a store beyond

@@ -30,8 +30,13 @@ impl Block {
         self.start.addr() + self.nbytes
     }
 
+    /// Returns the addresses of its bytes.
+    pub fn addresses(&self) -> Range<usize> {
+        self.start.addr()..self.end()
+    }
+
     fn has(&self, address: usize) -> bool {
-        (self.start.addr()..self.end()).contains(&address)
+        self.addresses().contains(&address)
     }
 }
 
@@ -180,7 +185,7 @@ impl BlockList {
             if beyond > 0 {
                 return Err(Misplaced::Beyond(block.clone(), beyond));
             }
-            return Ok(block.start.addr()..block.end());
+            return Ok(block.addresses());
         }
 
         // From here on the bytes begin outside all blocks. Those near a block most likely belong to

@@ -12,7 +12,7 @@ use crate::job::{self, Job, permission};
 use crate::memory::accessible::{LocalAccess, TOO_MANY_ELEMENTS, is_mapped, require_accessible};
 use crate::memory::{address, constants, shortage, statics, symmetric_location};
 use core::ffi::c_int;
-use rushmem_heap::Overwritten;
+use rushmem_heap::{Misplaced, Overwritten};
 use rushmem_transport::{LocalBuf, Pe, RemoteAddr, Segment};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -338,9 +338,13 @@ fn find_object(
     let held = match segment {
         Segment::Heap if registered.is_some() => registered,
         Segment::Heap => job.allocator().as_ref().map(|allocator| {
-            allocator
-                .holding(addr, nbytes)
-                .map_err(|why| why.to_string())
+            match allocator.holding(addr, nbytes) {
+                // The program made the request before it released the block.
+                Err(Misplaced::Released(block, _)) if thread::request_call().is_some() => {
+                    Ok(block.addresses())
+                }
+                held => held.map_err(|why| why.to_string()),
+            }
         }),
         Segment::Static => statics::variable_holding(addr, nbytes),
         Segment::Internal => None,

@@ -77,9 +77,8 @@ pub fn wait_within(
     Ok(request.finish())
 }
 
-/// Completes and forgets all requests, of any team, with an array that begins in this range of
-/// addresses. Afterwards no request uses the object there, even if the program has lost the
-/// handles.
+/// Completes all requests, of any team, with an array that begins in this range of addresses.
+/// Afterwards no request uses the object there, even if the program has lost the handles.
 pub fn complete_on(object: Range<usize>) {
     if thread::has_requests() {
         own_pe::of_process().requests.complete_on(object);

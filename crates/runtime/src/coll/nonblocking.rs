@@ -6,10 +6,12 @@ use crate::coll::alltoallv::{SourceBlocks, TargetBlocks, alltoallv, alltoallv_pa
 use crate::coll::collectives;
 use crate::coll::collectives::{ElementCount, TeamOrActiveSet};
 use crate::coll::combine::Combine;
+use crate::coll::entry::checked_root;
 use crate::coll::gather;
 use crate::coll::reductions;
 use crate::own_pe::Caller;
 use core::ffi::c_int;
+use rushmem_communication::observers::FollowedMembers;
 use rushmem_pe::job::handle::{RequestHandle, TeamHandle};
 use rushmem_pe::job::permission::check;
 use rushmem_pe::memory::range::symmetric;
@@ -81,6 +83,36 @@ pub enum NonblockingCollective {
     Exscan(&'static Combine),
 }
 
+impl NonblockingCollective {
+    fn root(&self) -> Option<c_int> {
+        use NonblockingCollective as Is;
+        match *self {
+            Is::Broadcast { root }
+            | Is::Gather { root }
+            | Is::Scatter { root }
+            | Is::ReduceTo { root, .. } => Some(root),
+            _ => None,
+        }
+    }
+
+    /// Returns the members on whose arrays the result on member `me` depends, if not on those of
+    /// all.
+    fn followed(&self, me: u32) -> Option<(FollowedMembers, u32)> {
+        use NonblockingCollective as Is;
+        match *self {
+            Is::Broadcast { root } | Is::Scatter { root } => {
+                Some((FollowedMembers::Member, root as u32))
+            }
+            Is::Gather { root } | Is::ReduceTo { root, .. } if root as u32 != me => {
+                Some((FollowedMembers::Below, 0))
+            }
+            Is::Inscan(_) => Some((FollowedMembers::Below, me + 1)),
+            Is::Exscan(_) => Some((FollowedMembers::Below, me)),
+            _ => None,
+        }
+    }
+}
+
 /// A collective and its arrays.
 struct Work {
     collective: NonblockingCollective,
@@ -111,9 +143,12 @@ pub unsafe fn start(
     let team = pe.teams.find(call, "team", handle);
     check(call, pe.job());
 
-    // The thread of the library checks all arguments. The beginnings of the arrays are also checked
-    // here, since only a message of the calling thread can name the place of the call. How many
-    // bytes a collect stores in `dest` is not known yet.
+    // The thread of the library checks all arguments. The root and the beginnings of the arrays are
+    // also checked here, since only a message of the calling thread can name the place of the call.
+    // How many bytes a collect stores in `dest` is not known yet.
+    if let Some(root) = collective.root() {
+        checked_root(call, root, team.members().n);
+    }
     let nbytes = elements.nbytes();
     let is_known = !matches!(collective, NonblockingCollective::Collect { .. });
     symmetric(
@@ -126,6 +161,7 @@ pub unsafe fn start(
     symmetric(pe.job(), call, "source", source, nbytes);
 
     let vectors = [dest.addr(), source.addr()];
+    let follows = collective.followed(team.me().0);
     let work = Work {
         collective,
         dest,
@@ -134,7 +170,7 @@ pub unsafe fn start(
     };
     // By the caller, not the PE: the collectives are compiled once for all exported calls.
     let run = Box::new(move || work.run(caller, handle));
-    pe.requests.queue(call, team, vectors, run)
+    pe.requests.queue(call, team, vectors, follows, run)
 }
 
 impl Work {

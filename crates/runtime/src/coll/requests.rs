@@ -16,7 +16,7 @@ use crate::teams::registry::HeldTeam;
 use crate::teams::team::Team;
 use rushmem_communication::links::Links;
 use rushmem_communication::net::flags;
-use rushmem_communication::observers::{Action, ObservedCall};
+use rushmem_communication::observers::{Action, FollowedMembers, ObservedCall};
 use rushmem_communication::sync::team_signals::OngoingCollective;
 use rushmem_communication::sync::waits;
 use rushmem_pe::call::thread;
@@ -105,12 +105,15 @@ impl Requests {
         }
     }
 
-    /// Queues a collective on a team, and starts a thread for it if the team has none.
+    /// Queues a collective on a team, and starts a thread for it if the team has none. `follows` are
+    /// the members on whose arrays the result depends, if not on those of all, as in
+    /// `set_followed`.
     pub(crate) fn queue(
         &'static self,
         call: Call,
         team: HeldTeam,
         vectors: [usize; 2],
+        follows: Option<(FollowedMembers, u32)>,
         collective: Box<dyn FnOnce() -> usize + Send>,
     ) -> RequestHandle {
         let handle = team.handle();
@@ -124,13 +127,18 @@ impl Requests {
         let nth = last_nth + 1;
         team.has_requests.store(true, Ordering::Relaxed);
 
-        let observed = CollectiveCall {
+        let mut observed = CollectiveCall {
             call,
             team: &team,
             nth,
             in_request: true,
         }
         .observe(Action::Request);
+        if let Some(observed) = &mut observed
+            && let Some((members, member)) = follows
+        {
+            observed.set_followed(members, member);
+        }
 
         state.count += 1;
         let number = state.count;
@@ -171,23 +179,20 @@ impl Requests {
         lock(&self.state).held.get(&handle.0).cloned()
     }
 
-    /// Completes and forgets all requests, of any team, with an array that begins in this range of
-    /// addresses. Afterwards no request uses the object there, even if the program has lost the
-    /// handles.
+    /// Completes all requests, of any team, with an array that begins in this range of addresses.
+    /// Afterwards no request uses the object there, even if the program has lost the handles. A
+    /// handle that it has not lost can still be waited for.
     pub(crate) fn complete_on(&self, object: Range<usize>) {
         let mut on_object = Vec::new();
-        lock(&self.state).held.retain(|_, request| {
-            let is_on = request.vectors.iter().any(|vector| object.contains(vector));
-            if is_on {
+        for request in lock(&self.state).held.values() {
+            if request.vectors.iter().any(|vector| object.contains(vector)) {
                 on_object.push(Arc::clone(request));
             }
-            !is_on
-        });
+        }
 
         // Without the lock: the thread that completes a request which was dropped takes it.
         for request in on_object {
             request.wait();
-            request.end_event();
         }
     }
 

@@ -89,6 +89,24 @@ static void room_is_made(void) {
     shmem_free(block);
 }
 
+/* A collective that does not block may begin after the release of its arrays, which waits for it; the program still has the
+ * request. */
+static void before_a_request_is_complete(void) {
+    for (int round = 0; round < 20; round++) {
+        long *sums = check_malloc(2 * sizeof(long));
+        shmemx_req_t request = SHMEMX_REQ_NULL;
+        sums[0] = check_me + round;
+        shmem_barrier_all();
+        shmemx_long_sum_reduce_nb(SHMEM_TEAM_WORLD, sums + 1, sums, 1, &request);
+        shmemx_release(sums);
+        if (round % 2)
+            shmemx_req_wait(&request);
+        CHECK(shmemx_reclaim() == 2 * sizeof(long), 0, "round %d: the block is not freed", round);
+        if (round % 2 == 0)
+            shmemx_req_wait(&request);
+    }
+}
+
 /* Others use the copy of a PE that has released it, and what is on its way does not come to the next block. */
 static void in_use_by_others(void) {
     enum { LONGS = 20000 };
@@ -181,6 +199,7 @@ int main(int argc, char **argv) {
     shmemx_release(NULL);
     in_any_order();
     room_is_made();
+    before_a_request_is_complete();
     in_use_by_others();
     on_any_thread();
     many(argc > 1 ? atoi(argv[1]) : MANY);

@@ -58,8 +58,8 @@ pub(super) fn begin(event: &Event) {
     }
 }
 
-/// Reports the end of an event to the detector, if there is one. A collective has accessed `blocks`,
-/// or what the event says.
+/// Reports the end of an event to the detector, if there is one. `blocks` are what a collective has
+/// accessed, if not what the event says.
 pub(super) fn end(event: &Event, blocks: Option<&CollectiveBlocks>) {
     let Some(detector) = detector() else { return };
     let addr = event.remote.addr;

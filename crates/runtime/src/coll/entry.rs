@@ -315,7 +315,7 @@ impl<'a> CollectiveEntry<'a> {
         }
     }
 
-    /// Shows observers which blocks the collective reads and writes on this PE, where they differ in
+    /// Shows observers which blocks the collective reads and writes on this PE, if they differ in
     /// size.
     pub(crate) fn show_blocks(&mut self, blocks: CollectiveBlocks) {
         if let Some(observed) = &mut self.observed {

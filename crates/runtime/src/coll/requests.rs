@@ -105,9 +105,8 @@ impl Requests {
         }
     }
 
-    /// Queues a collective on a team, and starts a thread for it if the team has none. `follows` are
-    /// the members on whose arrays the result depends, if not on those of all, as in
-    /// `set_followed`.
+    /// Queues a collective on a team, and starts a thread for it if the team has none. `follows` is
+    /// what `set_followed` takes, if the result depends not on the arrays of all members.
     pub(crate) fn queue(
         &'static self,
         call: Call,

@@ -226,8 +226,8 @@ fn open_network(args: &Open, tuning: Tuning) -> Result<OpenedNetwork<SharedState
         needs_first_thread: info.has(Quirk::NeedsFirstThread),
         locks_memory: info.locks_memory(),
         heap_in_blocks: info.heap_in_blocks(),
-        // Nothing signals what a NIC writes.
-        wakes_waits: info.copies() && network.cq.can_sleep(),
+        // Nothing signals what a NIC writes, nor what the kernel writes as a NIC in software.
+        wakes_waits: info.copies() && !info.locks_memory() && network.cq.can_sleep(),
     };
     Ok(OpenedNetwork {
         name: "rushmem-ofi",

@@ -3,7 +3,8 @@
 
 use super::kit::{CALL, Shape, TestPe, job};
 use crate::api::wait::{
-    Values, WordWait, test, wait_until, wait_until_all, wait_until_any, wait_until_some, wake_when,
+    Values, WordWait, test, test_all, wait_until, wait_until_all, wait_until_any, wait_until_some,
+    wake_when,
 };
 use rushmem_pe::constants::{SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_NE};
 use rushmem_pe::memory::range::symmetric;
@@ -57,6 +58,13 @@ impl Set {
         let words = word(self.pe, 0);
         // SAFETY: the words are in the heap, and the arrays have an element for each.
         unsafe { wait_until_all(self.pe, words, n, status, SHMEM_CMP_GE, self.values()) }
+    }
+
+    fn test_all(&self) -> bool {
+        let (n, status) = (self.wanted.len(), self.excluded.as_ptr());
+        let words = word(self.pe, 0);
+        // SAFETY: as in `await_all`.
+        unsafe { test_all(self.pe, words, n, status, SHMEM_CMP_GE, self.values()) == 1 }
     }
 
     /// Returns the index of a word; `None` if all are excluded.
@@ -153,6 +161,23 @@ fn wait_sets_find_the_words_that_have_changed() {
         };
         empty.await_all();
         assert_eq!(empty.await_any(), None);
+    });
+}
+
+#[test]
+fn a_set_needs_each_of_its_words() {
+    job(&Shape::of(&[1]), |pe| {
+        let set = Set {
+            pe,
+            excluded: vec![0; 3],
+            wanted: vec![1; 3],
+        };
+        for missing in 0..3 {
+            for i in 0..3 {
+                word_on(pe, 0, i).store(u64::from(i != missing), SeqCst);
+            }
+            assert!(!set.test_all(), "word {missing} is 0");
+        }
     });
 }
 

@@ -184,7 +184,7 @@ impl Buffers {
     /// Returns what the others must know.
     ///
     /// # Safety
-    /// No thread uses the bytes of the new buffer, and no PE uses the buffers in the same pages.
+    /// No thread uses the bytes of the new buffer, and no PE uses the buffers in the merged runs.
     /// The block has room for the pages, and nobody uses it.
     ///
     /// # Errors

@@ -33,8 +33,9 @@ class Registration(Owner):
         _registered.add(self)
 
     def unregister(self) -> None:
-        """Makes the memory private again, with its contents; all PEs call it, in the same order.
-        `array` and its views must not be used afterwards."""
+        """Ends the registration; all PEs call it, in the same order. The memory keeps its contents,
+        and is private again once no array that shares pages with it is registered. `array` and its
+        views must not be used afterwards."""
         if self in _registered:
             meet("unregister")
             _registered.discard(self)
@@ -58,6 +59,9 @@ def register(array: Any) -> Registration:
     `rushmem.array` has. `array` is contiguous and writable: an array of NumPy, a tensor of PyTorch
     on the CPU, or what DLPack shares for writing, which needs NumPy 2.1. The memory is kept until
     `unregister`.
+
+    During the call no thread uses the array, and no PE uses a registered one that shares a page
+    with it, or with such an array in turn: these move, and what is stored there may be lost.
 
     Raises:
         ValueError: the array is not contiguous or read-only, or the library refuses its memory.

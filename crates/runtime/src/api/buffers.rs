@@ -34,7 +34,8 @@ const LIMITS: &str =
 /// all PEs if the memory of one of them cannot be registered.
 ///
 /// # Safety
-/// No thread uses the bytes, and no PE uses a buffer in the same pages, during the call.
+/// During the call no thread uses the bytes, and no PE uses a buffer that is connected with them:
+/// one that has a page in common with them, or with such a buffer in turn.
 pub unsafe fn register(
     caller: impl Caller,
     addr: *mut c_void,
@@ -86,9 +87,9 @@ pub unsafe fn register(
     }
 
     let in_block = before * PAGE as u64 + (begin % PAGE) as u64;
-    // SAFETY: the caller promises that no thread uses the bytes and no PE a buffer in the same
-    // pages. The block was just allocated for this, with room for the pages before and after the
-    // first page of the buffer on every PE.
+    // SAFETY: the caller promises that no thread uses the bytes and no PE a buffer that is
+    // connected with them, as those in the merged runs are. The block was just allocated for this,
+    // with room for the pages before and after the first page of the buffer on every PE.
     let done = unsafe {
         pe.buffers
             .carry_out(job, &mut state, &plan, block.unwrap_or(0), in_block)
@@ -179,8 +180,8 @@ fn allocate_pages(call: Call, pe: &'static OwnPe, n_pages: usize) -> Option<u64>
 }
 
 /// `shmemx_buffer_unregister`: ends the registration of the buffer at `addr`, the program's
-/// address. The memory keeps its contents, and is private again unless another buffer is in its
-/// pages. Returns 0; 1 if no buffer is registered there.
+/// address. The memory keeps its contents, and is private again unless another buffer is connected
+/// with it. Returns 0; 1 if no buffer is registered there.
 ///
 /// # Safety
 /// No PE uses the buffer any more, and no thread uses its bytes during the call.

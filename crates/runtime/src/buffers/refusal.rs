@@ -16,9 +16,9 @@ pub(crate) enum Refusal {
     Symmetric,
     /// It has bytes in common with another buffer.
     Overlap,
-    /// It has a page in common with a buffer that must not move.
+    /// A buffer that must not move would: one that is connected with it through shared pages.
     Pinned,
-    /// It has a page in common with a buffer in which the PE holds a lock.
+    /// A buffer in which the PE holds a lock would move.
     HeldLock,
     /// The heap consists of reserved pages, of which none can be mapped elsewhere.
     ReservedPages,
@@ -87,12 +87,12 @@ impl Refusal {
                 "has bytes in common with a registered buffer; unregister that one first"
             }
             Refusal::Pinned => {
-                "has a page in common with a buffer of SHMEMX_BUFFER_PINNED, which cannot move; begin and end one \
-                 of them at pages, or register the other one first"
+                "is connected through shared pages with a buffer of SHMEMX_BUFFER_PINNED, which cannot move; begin \
+                 and end it at pages, or register it before that one"
             }
             Refusal::HeldLock => {
-                "has a page in common with a registered buffer that would move, and in which the PE holds a lock; call \
-                 shmem_clear_lock first"
+                "is connected through shared pages with a registered buffer that would move, and in which the PE \
+                 holds a lock; call shmem_clear_lock first"
             }
             Refusal::ReservedPages => {
                 "cannot become part of a heap of reserved huge pages; set SHMEM_HUGE_PAGES otherwise"

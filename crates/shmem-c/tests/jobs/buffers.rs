@@ -150,8 +150,8 @@ fn no_descriptor_is_left() {
 fn a_buffer_with_a_held_lock_does_not_move() {
     let outcome = buffers("held_lock").run();
     assert_prints(&outcome, "refused 1, moved 1");
-    let words = "the memory of PE 1 has a page in common with a registered buffer that would move, and in which the PE \
-                 holds a lock; call shmem_clear_lock first";
+    let words = "the memory of PE 1 is connected through shared pages with a registered buffer that would move, and in \
+                 which the PE holds a lock; call shmem_clear_lock first";
     assert!(outcome.stderr.contains(words), "{outcome}");
 }
 

@@ -63,8 +63,8 @@ impl<C: Threads> Shmem<C> {
     /// If the memory of a PE is on a stack, symmetric already, shared with other processes, or
     /// aligned otherwise than on the other PEs (modulo 16 bytes); if the heap has no room for it,
     /// or consists of reserved huge pages; or if the kernel refuses. Memory that shares a page with
-    /// memory that is registered meanwhile may be refused, too: register two parts of one vector as
-    /// one instead. The call then has had no effect.
+    /// memory that is registered meanwhile may be refused, too, since that must not move: register
+    /// two parts of one vector as one instead. The call then has had no effect.
     #[doc(alias = "shmemx_buffer_register")]
     #[doc(alias = "shmemx_buffer_unregister")]
     pub fn with_registered<T: PlainData, R>(

@@ -15,7 +15,7 @@ mod waiting_stores;
 use crate::node::NodeMemory;
 use rushmem_system::maps::{self, Mapping};
 use rushmem_system::signals::SignalMask;
-use rushmem_system::thread::own_stack;
+use rushmem_system::thread::{first_control_block, own_stack};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed};
 use std::ffi::c_void;
@@ -49,15 +49,35 @@ pub enum Unsuitable {
     HugePage = 5,
     /// The mappings of this process cannot be read.
     Unknown = 6,
+    /// A page at the edge has the control block of the first thread, to which the kernel writes.
+    ControlBlock = 7,
 }
 
-/// Checks that pages can be registered. Those in the ranges `registered` are already.
+/// Checks that the pages of a buffer can be registered. Those in the ranges `registered` are
+/// already.
 ///
 /// # Errors
 /// If they cannot.
-pub fn check(pages: &Range<usize>, registered: &[Range<usize>]) -> Result<(), Unsuitable> {
+pub fn check(buffer: &Range<usize>, registered: &[Range<usize>]) -> Result<(), Unsuitable> {
     let text = maps::read().map_err(|_| Unsuitable::Unknown)?;
-    check_mapped(pages, registered, &stack_in_mapping(), maps::parse(&text))
+    let (pages, stack) = (around(buffer), stack_in_mapping());
+    check_mapped(&pages, registered, &stack, maps::parse(&text))?;
+
+    // A store of the kernel does not wait, and the kernel ends a process in which one fails. Stores
+    // to the pages at the edges wait whenever they are replaced, also by a later call or a fork.
+    if share_page_at_edge(buffer, &first_control_block()) {
+        return Err(Unsuitable::ControlBlock);
+    }
+    Ok(())
+}
+
+/// Returns true if a page that holds bytes of a buffer and others holds some of `others`.
+fn share_page_at_edge(buffer: &Range<usize>, others: &Range<usize>) -> bool {
+    let pages = around(buffer);
+    [pages.start, pages.end - PAGE].into_iter().any(|page| {
+        let has_others = page < buffer.start || buffer.end < page + PAGE;
+        has_others && page < others.end && others.start < page + PAGE
+    })
 }
 
 fn check_mapped<'a>(

@@ -429,7 +429,7 @@ impl BufferState {
             .iter()
             .map(|run| run.pages.clone())
             .collect::<Vec<_>>();
-        pages::check(&pages, &registered)?;
+        pages::check(bytes, &registered)?;
 
         let whole = registered.iter().fold(pages, |whole, run| {
             whole.start.min(run.start)..whole.end.max(run.end)

@@ -1,4 +1,5 @@
-//! Threads of the library, which take no signals but those of faults, and the stack of a thread.
+//! Threads of the library, which take no signals but those of faults, and the memory of a thread:
+//! its stack and its control block.
 #![allow(unsafe_code)]
 
 use crate::signals::without_signals;
@@ -87,6 +88,35 @@ pub fn own_stack() -> Range<usize> {
     start.addr()..start.addr() + nbytes
 }
 
+/// The bytes from the list of robust mutexes on that the rest of a control block takes at most, and
+/// on AArch64 the thread-local variables behind it.
+const REST_OF_CONTROL_BLOCK: usize = 4096;
+
+/// Returns the addresses of the first thread's control block, from the list of robust mutexes on,
+/// which the kernel knows. No bytes where it knows none, as with musl, which has no area as below.
+///
+/// While the thread runs, the kernel writes to the area of restartable sequences (rseq) of glibc.
+/// This is behind the list, or from glibc 2.41 on among thread-local variables: on x86-64 before
+/// the block. Memory that is allocated behind the block shares a page with it if it shares one with
+/// the area.
+pub fn first_control_block() -> Range<usize> {
+    let mut robust_list = 0usize;
+    let mut nbytes = 0usize;
+    // SAFETY: the call writes to two variables of the sizes of a pointer and of a size.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_get_robust_list,
+            libc::c_long::from(std::process::id()),
+            &raw mut robust_list,
+            &raw mut nbytes,
+        )
+    };
+    if failed != 0 || robust_list == 0 {
+        return 0..0;
+    }
+    robust_list..robust_list + REST_OF_CONTROL_BLOCK
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +145,20 @@ mod tests {
         let variable = (&raw const of_another).addr();
         assert!(own_stack().contains(&variable));
         assert!(!of_another.is_empty() && !of_another.contains(&variable));
+    }
+
+    #[test]
+    #[cfg(target_env = "gnu")]
+    fn the_control_block_of_the_first_thread_is_known_to_others() {
+        // This is another thread than the first one, except with one thread for all tests.
+        let of_another = std::thread::spawn(first_control_block)
+            .join()
+            .expect("no panic");
+        assert_eq!(of_another, first_control_block());
+        assert!(!of_another.is_empty());
+        let text = crate::maps::text();
+        let mut mappings = crate::maps::parse(&text);
+        assert!(mappings.any(|mapping| mapping.addresses.contains(&of_another.start)));
     }
 
     #[test]

@@ -194,7 +194,28 @@ fn unsuitable_pages_are_refused() {
 
     let local = [0u64; 4];
     let bytes = (&raw const local).addr()..(&raw const local).addr() + 32;
-    assert_eq!(check(&around(&bytes), &[]), Err(Unsuitable::Stack));
+    assert_eq!(check(&bytes, &[]), Err(Unsuitable::Stack));
+}
+
+#[test]
+fn a_page_at_the_edge_must_not_have_the_control_block_of_a_thread() {
+    let block = 4 * PAGE + 100..5 * PAGE + 100;
+    let refused = |start: usize, end: usize| share_page_at_edge(&(start..end), &block);
+    assert!(refused(4 * PAGE + 8, 4 * PAGE + 16), "in one page");
+    assert!(refused(2 * PAGE, 4 * PAGE + 16), "the last page");
+    assert!(refused(5 * PAGE + 200, 8 * PAGE), "the first page");
+    assert!(!refused(2 * PAGE + 8, 4 * PAGE), "behind the last page");
+    assert!(!refused(6 * PAGE, 8 * PAGE + 8), "before the first page");
+    // Pages without other bytes cannot have the block, whose end is not known exactly.
+    assert!(!refused(5 * PAGE, 8 * PAGE), "no other bytes");
+    assert!(!refused(3 * PAGE + 8, 7 * PAGE - 8), "between the edges");
+
+    #[cfg(target_env = "gnu")]
+    {
+        let block = first_control_block();
+        let beside = block.start..block.start + 8;
+        assert_eq!(check(&beside, &[]), Err(Unsuitable::ControlBlock));
+    }
 }
 
 #[test]

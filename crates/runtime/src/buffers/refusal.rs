@@ -12,6 +12,7 @@ pub(crate) enum Refusal {
     Executable = Unsuitable::Executable as u8,
     HugePage = Unsuitable::HugePage as u8,
     Unknown = Unsuitable::Unknown as u8,
+    ControlBlock = Unsuitable::ControlBlock as u8,
     /// It is in the heap, in the internal area or in the static data.
     Symmetric,
     /// It has bytes in common with another buffer.
@@ -28,13 +29,14 @@ pub(crate) enum Refusal {
     Option,
 }
 
-const ALL: [Refusal; 13] = [
+const ALL: [Refusal; 14] = [
     Refusal::Inaccessible,
     Refusal::Shared,
     Refusal::Stack,
     Refusal::Executable,
     Refusal::HugePage,
     Refusal::Unknown,
+    Refusal::ControlBlock,
     Refusal::Symmetric,
     Refusal::Overlap,
     Refusal::Pinned,
@@ -53,6 +55,7 @@ impl From<Unsuitable> for Refusal {
             Unsuitable::Executable => Refusal::Executable,
             Unsuitable::HugePage => Refusal::HugePage,
             Unsuitable::Unknown => Refusal::Unknown,
+            Unsuitable::ControlBlock => Refusal::ControlBlock,
         }
     }
 }
@@ -81,6 +84,10 @@ impl Refusal {
             Refusal::Unknown => {
                 "cannot be checked, since /proc/self/maps cannot be read there; mount /proc, or raise the limits of open \
                  files and mappings (ulimit -n, ulimit -v, vm.max_map_count)"
+            }
+            Refusal::ControlBlock => {
+                "has a page in common with the control block of the first thread, to which the kernel writes; begin \
+                 and end it at pages"
             }
             Refusal::Symmetric => "is symmetric already; use it as it is",
             Refusal::Overlap => {

@@ -1,7 +1,8 @@
 //! Mistakes with registered buffers, limits that are reached, and their messages; the program
 //! `registered_buffers.c` has the correct uses.
 
-use testkit::{Job, Outcome, scenario};
+use std::path::Path;
+use testkit::{Job, Outcome, compile_text, scenario};
 
 fn buffers(how: &str) -> Job {
     Job::new(scenario!("buffers.c")).n(3).arg(how)
@@ -105,6 +106,39 @@ fn a_buffer_that_is_unmapped_first() {
         ["got 1"; 3],
         "{outcome}"
     );
+}
+
+/// In a static program, the control block of the first thread is beside the first blocks of malloc.
+/// The kernel writes to it whenever the thread gets a CPU, and ends the process if it cannot.
+#[test]
+fn memory_beside_the_control_block_of_a_thread() {
+    let text = "
+        #include <shmemx.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        int main(void) {
+            char *beside = malloc(128);
+            shmem_init();
+            int n_refused = 0;
+            for (int i = 0; i < 50; i++) {
+                n_refused += !shmemx_buffer_register(beside, 128, 0);
+                shmemx_buffer_unregister(beside);
+            }
+            char *pages = aligned_alloc(4096, 4096);
+            const int is_registered = shmemx_buffer_register(pages, 4096, 0) == pages;
+            printf(\"refused %d, registered %d\\n\", n_refused, is_registered);
+            shmem_finalize();
+        }
+    ";
+
+    let tmpdir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = compile_text("beside_control_block.c", text, tmpdir, &["-static"]);
+    // The C library of a static program would allocate the parts of this path first.
+    let outcome = Job::new(program).n(3).env("LD_LIBRARY_PATH", "").run();
+    assert_prints(&outcome, "refused 50, registered 1");
+    let words = "the memory of PE 0 has a page in common with the control block of the first thread, to which the \
+                 kernel writes; begin and end it at pages";
+    assert!(outcome.stderr.contains(words), "{outcome}");
 }
 
 fn assert_prints(outcome: &Outcome, line: &str) {

@@ -17,7 +17,9 @@ use rushmem_system::maps::{self, Mapping};
 use rushmem_system::signals::SignalMask;
 use rushmem_system::thread::{first_control_block, own_stack};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed};
+use rustix::mm::{
+    MapFlags, MprotectFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mprotect, mremap_fixed,
+};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -319,6 +321,7 @@ impl Part {
     ) -> Result<(), Errno> {
         let nbytes = self.pages.len();
         if !self.has_others {
+            make_accessible(&self.pages)?;
             let place = with_exposed_provenance_mut::<u8>(self.pages.start);
             // SAFETY: both have that many bytes, and nobody writes them, by contract.
             unsafe { std::ptr::copy(place, copy, nbytes) };
@@ -339,6 +342,7 @@ fn replace_while_stores_wait(
     pages: &Range<usize>,
     replace: impl FnOnce(*mut u8) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
+    make_accessible(pages)?;
     let signals = SignalMask::block();
     let replaced = WaitingStores::of(pages).and_then(|waiting| {
         let replaced = replace(with_exposed_provenance_mut(pages.start));
@@ -347,6 +351,20 @@ fn replace_while_stores_wait(
     });
     signals.restore();
     replaced
+}
+
+/// Makes pages readable and writable. The program may have protected pages of its buffer since they
+/// were registered.
+fn make_accessible(pages: &Range<usize>) -> Result<(), Errno> {
+    let start = with_exposed_provenance_mut(pages.start);
+    // SAFETY: mapped pages, whose contents stay. Nobody relies on faults of accesses to them.
+    unsafe {
+        mprotect(
+            start,
+            pages.len(),
+            MprotectFlags::READ | MprotectFlags::WRITE,
+        )
+    }
 }
 
 /// Copies words by loads that are not reported: AddressSanitizer would report those of `memcpy`

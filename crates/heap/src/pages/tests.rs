@@ -101,6 +101,36 @@ fn shared_pages_are_those_of_the_block_and_keep_their_contents() {
     assert_eq!(in_heap(&memory, 8 * PAGE + 5600).load(Relaxed), 77);
 }
 
+#[test]
+fn pages_that_the_program_has_protected_become_accessible() {
+    let memory = node();
+    let program = Program::new(6);
+    let pages = program.pages();
+    for (buffer, protected) in [(100..6 * PAGE - 100, 0), (0..6 * PAGE, 3)] {
+        let buffer = pages.start + buffer.start..pages.start + buffer.end;
+        let word = protected * PAGE / 8 + 20;
+        let protect = || {
+            let place = program.start.wrapping_add(protected * PAGE).cast();
+            // SAFETY: a page that only this test uses.
+            unsafe { mprotect(place, PAGE, MprotectFlags::empty()) }.expect("protected");
+        };
+
+        program.word(word).store(7, Relaxed);
+        // SAFETY: pages and a part of the heap that only this test uses.
+        unsafe { share(&memory, &pages, &buffer, memory.heap()) }.expect("shared");
+        protect();
+        let moved = memory.heap().wrapping_add(8 * PAGE);
+        // SAFETY: as above.
+        unsafe { share(&memory, &pages, &buffer, moved) }.expect("shared");
+        assert_eq!(program.word(word).load(Relaxed), 7);
+
+        protect();
+        // SAFETY: as above.
+        unsafe { make_private(&pages, &buffer) }.expect("private");
+        assert_eq!(program.word(word).load(Relaxed), 7);
+    }
+}
+
 /// The pages cannot become more by those of the heap that follow their block.
 fn assert_cannot_grow(program: &Program) {
     let nbytes = program.nbytes;

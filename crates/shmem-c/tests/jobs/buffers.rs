@@ -108,6 +108,13 @@ fn a_buffer_that_is_unmapped_first() {
     );
 }
 
+#[test]
+fn a_buffer_that_is_protected() {
+    for how in ["protected_unregister", "protected_fork", "protected_init"] {
+        assert_prints(&buffers(how).run(), "kept 1");
+    }
+}
+
 /// In a static program, the control block of the first thread is beside the first blocks of malloc.
 /// The kernel writes to it whenever the thread gets a CPU, and ends the process if it cannot.
 #[test]

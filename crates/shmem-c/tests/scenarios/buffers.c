@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { BYTES = 24000 };
 
@@ -59,6 +61,28 @@ int main(int argc, char **argv) {
     if (strcmp(how, "option") == 0) {
         long unknown = me == 2 ? SHMEMX_BUFFER_PINNED << 1 : 0;
         printf("refused %d\n", !shmemx_buffer_register(pages + BYTES, BYTES, unknown));
+    }
+    if (strncmp(how, "protected", 9) == 0) {
+        /* Two buffers in one run, to which the program denies itself all access. */
+        pages[0] = (char)me;
+        int is_right = shmemx_buffer_register(pages + BYTES, BYTES - 8, 0) != NULL;
+        mprotect(pages, 2 * BYTES, PROT_NONE);
+        if (strcmp(how, "protected_fork") == 0) {
+            pid_t child = fork();
+            if (child == 0)
+                _exit(0);
+            int status = -1;
+            waitpid(child, &status, 0);
+            is_right &= status == 0;
+            mprotect(pages, 2 * BYTES, PROT_READ | PROT_WRITE);
+        }
+        if (strcmp(how, "protected_unregister") == 0)
+            is_right &= !shmemx_buffer_unregister(pages) && !shmemx_buffer_unregister(pages + BYTES);
+        if (strcmp(how, "protected_init") == 0) {
+            shmem_finalize();
+            shmem_init();
+        }
+        printf("kept %d\n", is_right && pages[0] == me && pages[2 * BYTES - 9] == 1);
     }
     if (strcmp(how, "descriptors") == 0) {
         open_all();

@@ -67,12 +67,13 @@ pub unsafe fn register(
         Err(Refusal::Inaccessible)
     };
 
-    let of_all = gather_requests(pe, call, &request(&plan, begin, nbytes));
+    let is_pinned = options & SHMEMX_BUFFER_PINNED != 0;
+    let of_all = gather_requests(pe, call, &request(&plan, begin, nbytes, is_pinned));
     let (Ok(plan), None) = (plan, first_refusal(&of_all)) else {
         warn_of_refusal(call, job, &of_all);
         return null_mut();
     };
-    require_one_size(call, nbytes, &of_all);
+    require_same(call, nbytes, is_pinned, &of_all);
 
     // The buffer is at the same page of the block on all PEs that need one.
     let before = of_all.iter().map(|other| other.before).max().unwrap_or(0);
@@ -114,7 +115,6 @@ pub unsafe fn register(
         return null_mut();
     };
 
-    let is_pinned = options & SHMEMX_BUFFER_PINNED != 0;
     let new = Some((begin..begin + nbytes, is_pinned));
     let unused = state.apply(&change_of_all, new, block.map(|block| (block, n_users)));
     settle(pe, call, &mut state, unused);
@@ -144,14 +144,23 @@ fn warn_of_refusal(call: Call, job: &Job, of_all: &[Request]) {
     }
 }
 
-/// Ends the job with an error unless all PEs register as many bytes.
-fn require_one_size(call: Call, nbytes: usize, of_all: &[Request]) {
+/// Ends the job with an error unless all PEs register as many bytes, with the same options.
+fn require_same(call: Call, nbytes: usize, is_pinned: bool, of_all: &[Request]) {
+    let options = |is_pinned| c_long::from(is_pinned) * SHMEMX_BUFFER_PINNED;
     for (of, other) in of_all.iter().enumerate() {
         if other.nbytes != nbytes as u64 {
             fail!(
                 call,
                 "argument nbytes is {nbytes}, but on PE {of} it is {}; pass the same size on all PEs",
                 other.nbytes
+            );
+        }
+        if other.is_pinned != is_pinned {
+            fail!(
+                call,
+                "argument options is {}, but on PE {of} it is {}; pass the same options on all PEs",
+                options(is_pinned),
+                options(other.is_pinned)
             );
         }
     }
@@ -275,6 +284,7 @@ struct Request {
     refusal: Option<Refusal>,
     alignment: u64,
     needs_block: bool,
+    is_pinned: bool,
     nbytes: u64,
     /// The number of pages of the new run that are before the buffer; 0 if none is needed.
     before: u64,
@@ -282,12 +292,18 @@ struct Request {
     after: u64,
 }
 
-fn request(plan: &Result<crate::buffers::Plan, Refusal>, begin: usize, nbytes: usize) -> Request {
+fn request(
+    plan: &Result<crate::buffers::Plan, Refusal>,
+    begin: usize,
+    nbytes: usize,
+    is_pinned: bool,
+) -> Request {
     let [before, after] = plan.as_ref().map_or([0, 0], |plan| plan.pages());
     Request {
         refusal: plan.as_ref().err().copied(),
         alignment: (begin % ALIGNMENT) as u64,
         needs_block: plan.as_ref().is_ok_and(|plan| plan.needs_block()),
+        is_pinned,
         nbytes: nbytes as u64,
         before,
         after,
@@ -296,12 +312,14 @@ fn request(plan: &Result<crate::buffers::Plan, Refusal>, begin: usize, nbytes: u
 
 fn gather_requests(pe: &'static OwnPe, call: Call, own: &Request) -> Vec<Request> {
     let refusal = own.refusal.map_or(0, |refusal| refusal as u64);
-    let first = refusal << 8 | own.alignment << 1 | u64::from(own.needs_block);
+    let flags = u64::from(own.is_pinned) << 1 | u64::from(own.needs_block);
+    let first = refusal << 8 | own.alignment << 2 | flags;
     let words = [first, own.nbytes, own.before, own.after];
     let of_all = gather(pe, call, &words).into_iter().map(|words| Request {
         refusal: Refusal::of_number(words[0] >> 8),
-        alignment: words[0] >> 1 & 0x7f,
+        alignment: words[0] >> 2 & 0x3f,
         needs_block: words[0] & 1 != 0,
+        is_pinned: words[0] & 2 != 0,
         nbytes: words[1],
         before: words[2],
         after: words[3],

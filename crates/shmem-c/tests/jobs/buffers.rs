@@ -66,6 +66,10 @@ fn calls_that_differ() {
     ];
     let apart = buffers("sizes").env("SHMEM_ONNODE", "off");
     apart.run().assert_fails(&words);
+    buffers("options").run().assert_fails(&[
+        "shmemx_buffer_register: argument options is ",
+        "pass the same options on all PEs",
+    ]);
 
     let words = [
         "shmemx_buffer_unregister: argument addr: this PE passes",

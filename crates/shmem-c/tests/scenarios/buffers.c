@@ -62,6 +62,8 @@ int main(int argc, char **argv) {
         long unknown = me == 2 ? SHMEMX_BUFFER_PINNED << 1 : 0;
         printf("refused %d\n", !shmemx_buffer_register(pages + BYTES, BYTES, unknown));
     }
+    if (strcmp(how, "options") == 0)
+        shmemx_buffer_register(pages + BYTES, BYTES, me == 0 ? SHMEMX_BUFFER_PINNED : 0);
     if (strncmp(how, "protected", 9) == 0) {
         /* Two buffers in one run, to which the program denies itself all access. */
         pages[0] = (char)me;

@@ -5,7 +5,9 @@
 //! malloc'ed memory shares pages with its neighbors, so a PE keeps runs of pages. If pages of a new
 //! buffer are in runs already, these and the new pages become one run in a new block. Each PE has
 //! other runs, so it may have a buffer at an offset of its own, which all PEs exchange. All PEs
-//! allocate the same blocks, and free one when no PE has a run in it any more.
+//! allocate the same blocks, and free one when no PE has a run in it any more. Where a program has
+//! unmapped a buffer, the other PEs still put to its block, which is not free before all PEs have
+//! unregistered the buffer.
 //!
 //! This module has the state of a PE, and changes its pages. [`crate::api::buffers`] agrees with
 //! the other PEs.
@@ -50,9 +52,10 @@ pub(crate) struct Buffers {
 pub(crate) struct BufferState {
     buffers: Vec<RegisteredBuffer>,
     runs: Vec<Run>,
-    /// The blocks with runs of any PE by their offsets in the heap, and the number of these PEs.
+    /// The blocks with runs of any PE by their offsets in the heap, and the number of PEs that use
+    /// them: that have a run there, or have lost a buffer there.
     blocks: BTreeMap<u64, usize>,
-    /// The blocks in which this PE has no run any more, which the others do not know yet.
+    /// The blocks that this PE does not use any more, which the others do not know yet.
     left: Vec<u64>,
     /// Images of buffers that are not registered any more.
     spare: Vec<&'static Images>,
@@ -65,8 +68,8 @@ struct RegisteredBuffer {
     /// Its bytes here.
     bytes: Range<usize>,
     is_pinned: bool,
-    /// The program has unmapped pages of it here.
-    is_lost: bool,
+    /// The block that the other PEs still put to, if the program has unmapped pages of it here.
+    lost_in: Option<u64>,
     /// The offset in the heap of each PE.
     offsets: Offsets,
     /// The images, if the offsets differ.
@@ -106,7 +109,7 @@ pub(crate) struct Change {
     /// The offset of the new buffer in the heap of the PE.
     pub(crate) offset: u64,
     pub(crate) moves: Vec<Move>,
-    /// The blocks in which the PE has no run any more.
+    /// The blocks that the PE does not use any more.
     pub(crate) left: Vec<u64>,
 }
 
@@ -283,7 +286,7 @@ impl Buffers {
         let memory = self.memory;
         let own = runs.iter().filter_map(|run| {
             let start = memory.heap().wrapping_add(run.offset as usize);
-            let live = state.buffers.iter().filter(|buffer| !buffer.is_lost);
+            let live = state.buffers.iter().filter(|buffer| !buffer.is_lost());
             let mut inside = live
                 .map(|buffer| &buffer.bytes)
                 .chain(more)
@@ -370,6 +373,12 @@ impl Run {
     }
 }
 
+impl RegisteredBuffer {
+    fn is_lost(&self) -> bool {
+        self.lost_in.is_some()
+    }
+}
+
 impl BufferState {
     /// Plans the registration of a buffer by a PE that holds some of these locks.
     ///
@@ -387,7 +396,7 @@ impl BufferState {
         if overlap(&job.memory.slices(), &pages) || overlap(&statics, &pages) {
             return Err(Refusal::Symmetric);
         }
-        let mut live = self.buffers.iter().filter(|buffer| !buffer.is_lost);
+        let mut live = self.buffers.iter().filter(|buffer| !buffer.is_lost());
         if live.clone().any(|buffer| overlap(&buffer.bytes, bytes)) {
             return Err(Refusal::Overlap);
         }
@@ -418,6 +427,17 @@ impl BufferState {
         if live.any(|buffer| buffer.is_pinned && is_in_merged(&buffer.bytes)) {
             return Err(Refusal::Pinned);
         }
+        // The other PEs would put all bytes of a lost buffer to the new block, in which it has only
+        // some pages.
+        let has_lost = |run: &Run| {
+            let mut buffers = self.buffers.iter();
+            buffers.any(|buffer| {
+                buffer.lost_in == Some(run.block) && overlap(&buffer.bytes, &run.pages)
+            })
+        };
+        if merged.iter().any(has_lost) {
+            return Err(Refusal::Lost);
+        }
         let holds_lock = |run: &Run| {
             let start = job.memory.heap().addr() + run.offset as usize;
             locks.held_in(start..start + run.pages.len()).is_some()
@@ -445,10 +465,12 @@ impl BufferState {
         self.runs.iter().find(|run| run.pages.contains(&addr))
     }
 
-    /// Records that this PE has left a run in each of these blocks.
+    /// Records that this PE has left a run, or a lost buffer, in each of these blocks.
     fn leave(&mut self, blocks: impl Iterator<Item = u64>) {
         for block in blocks {
-            let is_used = self.runs.iter().any(|run| run.block == block);
+            let mut buffers = self.buffers.iter();
+            let is_used = self.runs.iter().any(|run| run.block == block)
+                || buffers.any(|buffer| buffer.lost_in == Some(block));
             if !is_used && !self.left.contains(&block) {
                 self.left.push(block);
             }
@@ -487,7 +509,7 @@ impl BufferState {
                 number,
                 bytes,
                 is_pinned,
-                is_lost: false,
+                lost_in: None,
                 offsets: Offsets::of_all(of_all.iter().map(|change| change.offset)),
                 images: None,
             });
@@ -509,7 +531,7 @@ impl BufferState {
     pub(crate) fn number_at(&self, addr: usize) -> Option<usize> {
         let at = |is_lost| {
             let mut buffers = self.buffers.iter();
-            buffers.find(|buffer| buffer.bytes.start == addr && buffer.is_lost == is_lost)
+            buffers.find(|buffer| buffer.bytes.start == addr && buffer.is_lost() == is_lost)
         };
         at(false).or_else(|| at(true)).map(|buffer| buffer.number)
     }
@@ -543,13 +565,13 @@ impl BufferState {
         let bytes = buffer.bytes.clone();
 
         let mut in_heap = None;
-        if !buffer.is_lost {
+        if !buffer.is_lost() {
             let run = self
                 .run_of(bytes.start)
                 .expect("a buffer is in a run")
                 .clone();
             let is_shared = self.buffers.iter().any(|other| {
-                !other.is_lost && other.number != number && overlap(&other.bytes, &run.pages)
+                !other.is_lost() && other.number != number && overlap(&other.bytes, &run.pages)
             });
             if !is_shared {
                 let _no_fork = fork::wait_for_changes();
@@ -564,6 +586,7 @@ impl BufferState {
         }
         let buffer = self.buffers.swap_remove(index);
         self.spare.extend(buffer.images);
+        self.leave(buffer.lost_in.into_iter());
         Ok(in_heap)
     }
 
@@ -590,7 +613,7 @@ impl BufferState {
             for pages in run.still_shared(job, &mappings) {
                 let is_needed = self.buffers.iter().any(|buffer| {
                     let around = around(&buffer.bytes);
-                    !buffer.is_lost && pages.start <= around.start && around.end <= pages.end
+                    !buffer.is_lost() && pages.start <= around.start && around.end <= pages.end
                 });
                 if is_needed {
                     self.runs.push(Run {
@@ -605,16 +628,16 @@ impl BufferState {
                 }
             }
         }
-        self.leave(damaged.iter().map(|run| run.block));
         // The warnings below read debug information, which takes long.
         drop(no_fork);
 
         let runs = &self.runs;
-        for buffer in self.buffers.iter_mut().filter(|buffer| !buffer.is_lost) {
+        for buffer in self.buffers.iter_mut().filter(|buffer| !buffer.is_lost()) {
             let pages = around(&buffer.bytes);
             let is_whole = |run: &Run| run.pages.start <= pages.start && pages.end <= run.pages.end;
             if !runs.iter().any(is_whole) {
-                buffer.is_lost = true;
+                let before = damaged.iter().find(|run| is_whole(run));
+                buffer.lost_in = Some(before.expect("a buffer is in a run").block);
                 warning!(
                     each: "PE {}: {call}: the registered buffer of {} bytes at {:#x}{} was freed or unmapped, so \
                      what other PEs put there is lost; call shmemx_buffer_unregister before the memory is freed",
@@ -625,6 +648,7 @@ impl BufferState {
                 );
             }
         }
+        self.leave(damaged.iter().map(|run| run.block));
         self.publish(job);
     }
 
@@ -647,7 +671,7 @@ impl BufferState {
                 images.set_offsets(job.me, of_heap.deltas(), offsets);
                 images
             };
-            if !buffer.is_lost {
+            if !buffer.is_lost() {
                 shown.push(Buffer {
                     start: buffer.bytes.start,
                     nbytes: buffer.bytes.len(),

@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     Overlap,
     /// A buffer that must not move would: one that is connected with it through shared pages.
     Pinned,
+    /// Pages of a buffer that the program has unmapped in part would move.
+    Lost,
     /// A buffer in which the PE holds a lock would move.
     HeldLock,
     /// The heap consists of reserved pages, of which none can be mapped elsewhere.
@@ -29,7 +31,7 @@ pub(crate) enum Refusal {
     Option,
 }
 
-const ALL: [Refusal; 14] = [
+const ALL: [Refusal; 15] = [
     Refusal::Inaccessible,
     Refusal::Shared,
     Refusal::Stack,
@@ -40,6 +42,7 @@ const ALL: [Refusal; 14] = [
     Refusal::Symmetric,
     Refusal::Overlap,
     Refusal::Pinned,
+    Refusal::Lost,
     Refusal::HeldLock,
     Refusal::ReservedPages,
     Refusal::Alignment,
@@ -96,6 +99,10 @@ impl Refusal {
             Refusal::Pinned => {
                 "is connected through shared pages with a buffer of SHMEMX_BUFFER_PINNED, which cannot move; begin \
                  and end it at pages, or register it before that one"
+            }
+            Refusal::Lost => {
+                "is connected through shared pages with a registered buffer that was freed or unmapped in part; \
+                 unregister that one first"
             }
             Refusal::HeldLock => {
                 "is connected through shared pages with a registered buffer that would move, and in which the PE \

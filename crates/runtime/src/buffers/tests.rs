@@ -62,3 +62,16 @@ fn a_block_is_left_with_its_last_run() {
     state.leave([8192, 8192].into_iter());
     assert_eq!(state.change().left, [8192]);
 }
+
+#[test]
+fn a_block_is_used_as_long_as_a_lost_buffer_of_it_is_registered() {
+    let mut state = BufferState::default();
+    let new = Some((1000..1100, false));
+    state.apply(&[at(4096), at(4096)], new, Some((4096, 2)));
+    state.buffers[0].lost_in = Some(4096);
+    state.leave(std::iter::once(4096));
+    assert!(state.change().left.is_empty());
+    state.buffers.clear();
+    state.leave(std::iter::once(4096));
+    assert_eq!(state.change().left, [4096]);
+}

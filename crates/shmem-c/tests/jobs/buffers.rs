@@ -112,6 +112,18 @@ fn a_buffer_that_is_unmapped_first() {
     );
 }
 
+/// The other PEs do not know that a PE has unmapped a buffer, and put to its block.
+#[test]
+fn the_block_of_a_buffer_that_is_unmapped_first_stays() {
+    assert_prints(&buffers("lost").run(), "kept 1, freed 1");
+
+    let outcome = buffers("lost_in_part").run();
+    assert_prints(&outcome, "refused 1, moved 1");
+    let words = "the memory of PE 0 is connected through shared pages with a registered buffer that was freed or \
+                 unmapped in part; unregister that one first";
+    assert!(outcome.stderr.contains(words), "{outcome}");
+}
+
 #[test]
 fn a_buffer_that_is_protected() {
     for how in ["protected_unregister", "protected_fork", "protected_init"] {

@@ -86,6 +86,43 @@ int main(int argc, char **argv) {
         }
         printf("kept %d\n", is_right && pages[0] == me && pages[2 * BYTES - 9] == 1);
     }
+    if (strcmp(how, "lost_in_part") == 0) {
+        char *own = mmap(NULL, 3 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        shmemx_buffer_register(own, BYTES, 0);
+        shmemx_buffer_register(own + BYTES, BYTES, 0);
+        munmap(own, 4096);
+        int is_refused = !shmemx_buffer_register(own + 2 * BYTES, BYTES, 0);
+        shmemx_buffer_unregister(own);
+        int is_moved = shmemx_buffer_register(own + 2 * BYTES, BYTES, 0) != NULL;
+        printf("refused %d, moved %d\n", is_refused, is_moved);
+    }
+    if (strcmp(how, "lost") == 0) {
+        /* On PE 0, two buffers are in one run, which it unmaps. The others still put to the first one. */
+        shmemx_heap_info_t before, after;
+        shmemx_heap_info(&before);
+        char *second = me == 0 ? pages + BYTES
+                               : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        shmemx_buffer_register(second, BYTES, 0);
+        if (me == 0)
+            munmap(pages, 2 * BYTES);
+        shmemx_buffer_unregister(second);
+
+        char *blocks[] = {shmem_calloc(BYTES, 1), shmem_calloc(2 * BYTES, 1), shmem_calloc(4 * BYTES, 1)};
+        int is_kept = 1;
+        if (me != 0) {
+            memset(pages, 7, BYTES);
+            shmem_putmem(pages, pages, BYTES, 0);
+        }
+        shmem_barrier_all();
+        for (int i = 0; i < 3; i++) {
+            for (int j = 0; j < BYTES << i; j++)
+                is_kept &= blocks[i][j] == 0;
+            shmem_free(blocks[i]);
+        }
+        shmemx_buffer_unregister(pages);
+        shmemx_heap_info(&after);
+        printf("kept %d, freed %d\n", is_kept, after.used < before.used);
+    }
     if (strcmp(how, "descriptors") == 0) {
         open_all();
         shmem_barrier_all();

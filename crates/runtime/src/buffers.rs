@@ -283,21 +283,20 @@ impl Buffers {
         more: Option<&Range<usize>>,
         _no_fork: &NoFork,
     ) {
+        let live = state.buffers.iter().filter(|buffer| !buffer.is_lost());
+        let buffers = live.map(|buffer| &buffer.bytes).chain(more);
+        let mut buffers = buffers.cloned().collect::<Vec<_>>();
+        buffers.sort_unstable_by_key(|bytes| bytes.start);
+
         let memory = self.memory;
         let own = runs.iter().filter_map(|run| {
             let start = memory.heap().wrapping_add(run.offset as usize);
-            let live = state.buffers.iter().filter(|buffer| !buffer.is_lost());
-            let mut inside = live
-                .map(|buffer| &buffer.bytes)
-                .chain(more)
-                .filter(|bytes| overlap(bytes, &run.pages))
-                .cloned()
-                .collect::<Vec<_>>();
-            inside.sort_unstable_by_key(|bytes| bytes.start);
+            let first = buffers.partition_point(|bytes| bytes.end <= run.pages.start);
+            let end = buffers.partition_point(|bytes| bytes.start < run.pages.end);
             Some(OwnPages::new(
                 run.pages.clone(),
                 memory.offset(start)?,
-                &inside,
+                &buffers[first..end],
             ))
         });
         *lock(&self.for_children) = own.collect();
@@ -503,8 +502,10 @@ impl BufferState {
             buffer.offsets.compare();
         }
         if let Some((bytes, is_pinned)) = new {
-            let used = |number| self.buffers.iter().any(|buffer| buffer.number == number);
-            let number = (0..).find(|number| !used(*number)).expect("a free number");
+            let mut used = Vec::from_iter(self.buffers.iter().map(|buffer| buffer.number));
+            used.sort_unstable();
+            // The smallest number that is free.
+            let number = (0..).zip(used).take_while(|(i, used)| i == used).count();
             self.buffers.push(RegisteredBuffer {
                 number,
                 bytes,

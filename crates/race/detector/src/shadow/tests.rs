@@ -430,6 +430,27 @@ fn a_whole_page_conflicts_with_its_parts() {
 }
 
 #[test]
+fn a_bit_conflicts_with_a_whole_page_that_comes_later() {
+    let shadow = shadow();
+    let page = shadow.page(0);
+    let nothing = knowing(&[]);
+    let view = View::of(&nothing);
+    let store = ShadowRecord {
+        mask: 0xff,
+        ..access(1, 1, ShadowKind::STORE)
+    };
+    let stamp = store.stamp().bits();
+    let [_, second] = store.words();
+
+    assert!(page.begin(stamp, view).is_empty());
+    assert!(shadow.mark(104, stamp, 0xff, ShadowKind::STORE, second) == Marked::Yes);
+    page.record_access(0..PAGE, access(2, 1, ShadowKind::WRITE), view);
+    let found = page.begin(stamp, view);
+    assert_eq!(found.iter().map(|found| found.offset).max(), Some(104));
+    assert_eq!(found[0].old.actor, 2);
+}
+
+#[test]
 fn parts_that_a_whole_page_does_not_replace_stay() {
     let page = page();
     let nothing = knowing(&[]);

@@ -40,13 +40,16 @@ pub struct SymmetricRange {
 static OF_CONSTANTS: Images = Images::of_constants();
 
 impl SymmetricRange {
-    /// A range of no bytes.
-    pub const EMPTY: SymmetricRange = SymmetricRange {
-        images: Some(&OF_CONSTANTS),
-        offset: 0,
-        start: std::ptr::null_mut(),
-        nbytes: 0,
-    };
+    /// Returns a range of no bytes. No constant, since Rust 1.88 has none that refer to atomics.
+    #[inline(always)]
+    pub fn empty() -> SymmetricRange {
+        SymmetricRange {
+            images: Some(&OF_CONSTANTS),
+            offset: 0,
+            start: std::ptr::null_mut(),
+            nbytes: 0,
+        }
+    }
 
     /// Creates a range of `nbytes` bytes at `start`, `offset` bytes from the start of the segment
     /// that has these images.
@@ -304,7 +307,7 @@ fn symmetric_elsewhere(
     nbytes: usize,
 ) -> SymmetricRange {
     if nbytes == 0 {
-        return SymmetricRange::EMPTY;
+        return SymmetricRange::empty();
     }
     if let Some((segment, offset)) = job.map.locate(address.addr(), nbytes) {
         let images = job.images(segment);

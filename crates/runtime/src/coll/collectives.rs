@@ -153,9 +153,9 @@ pub unsafe fn broadcast(
 
         // Only the root reads, and on an active set only the others write.
         if me != root {
-            entry.show_arrays(SymmetricRange::EMPTY, dest);
+            entry.show_arrays(SymmetricRange::empty(), dest);
         } else if is_on_set {
-            entry.show_arrays(source, SymmetricRange::EMPTY);
+            entry.show_arrays(source, SymmetricRange::empty());
         }
         let writers = ResultWriters::Root {
             root,

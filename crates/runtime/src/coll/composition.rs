@@ -31,7 +31,7 @@ impl Executor<'_> {
 
         // Peers write to the table of this PE, which it may still read for the collective before,
         // so they wait until it has entered.
-        self.execute(&PlanArrays::NONE, bruck::entry(n, me));
+        self.execute(&PlanArrays::none(), bruck::entry(n, me));
         internal.write_own(table_offset + me as usize * WORD, &[word]);
 
         let table = internal.range(table_offset, n as usize * WORD);
@@ -153,9 +153,9 @@ impl Executor<'_> {
         match algorithm {
             SyncAlgorithm::Dissemination => self.disseminate(),
             SyncAlgorithm::TwoLevel => {
-                self.execute(&PlanArrays::NONE, two_level::sync(self.levels()));
+                self.execute(&PlanArrays::none(), two_level::sync(self.levels()));
             }
-            algorithm => self.execute(&PlanArrays::NONE, algorithm.plan(self.n(), self.me())),
+            algorithm => self.execute(&PlanArrays::none(), algorithm.plan(self.n(), self.me())),
         }
     }
 
@@ -183,7 +183,7 @@ impl Executor<'_> {
             |array: SymmetricRange, span: Span| array.part(span.first as usize * nbytes, nbytes);
 
         // The message that the last wait has received.
-        let mut line = SymmetricRange::EMPTY;
+        let mut line = SymmetricRange::empty();
         plan.for_each(|step| match step {
             Step::Put { peer, from, .. } => self.signals.put_line(peer.index, block(source, from)),
             Step::Wait { peer } => {
@@ -223,7 +223,7 @@ impl Executor<'_> {
         // Another team may still use shared buffers, so the members first learn that those to which
         // they send have entered.
         if arrays.receive_buffers == ReceiveBuffers::Shared {
-            self.execute(&PlanArrays::NONE, bruck::all_to_all_entry(n, me));
+            self.execute(&PlanArrays::none(), bruck::all_to_all_entry(n, me));
         }
         self.execute(&arrays, bruck::all_to_all(n, me));
     }

@@ -91,15 +91,15 @@ pub(crate) struct PlanArrays<'a> {
 }
 
 impl<'a> PlanArrays<'a> {
-    /// The arrays of a plan that only signals.
-    pub(crate) const NONE: PlanArrays<'static> = PlanArrays::of(
-        SymmetricRange::EMPTY,
-        SymmetricRange::EMPTY,
-        Parts::Whole(0),
-    );
+    /// Returns the arrays of a plan that only signals.
+    #[inline(always)]
+    pub(crate) fn none() -> PlanArrays<'a> {
+        let empty = SymmetricRange::empty();
+        PlanArrays::of(empty, empty, Parts::Whole(0))
+    }
 
     /// Returns the arrays of a plan that moves parts from `source` to `dest`.
-    pub(crate) const fn of(
+    pub(crate) fn of(
         source: SymmetricRange,
         dest: SymmetricRange,
         parts: Parts<'a>,
@@ -108,7 +108,7 @@ impl<'a> PlanArrays<'a> {
             source,
             dest,
             parts,
-            accumulator: SymmetricRange::EMPTY,
+            accumulator: SymmetricRange::empty(),
             combine: None,
             receive_buffers: ReceiveBuffers::Shared,
             parity: 0,

@@ -39,7 +39,7 @@ pub unsafe fn gather(
     entry.require_same_arrays(dest, source, elements, &[("PE_root", root.into())]);
 
     if me != root {
-        entry.show_arrays(source, SymmetricRange::EMPTY);
+        entry.show_arrays(source, SymmetricRange::empty());
         entry.show_followed(FollowedMembers::Below, 0);
     }
     let own_block = dest.part(me as usize * nbytes, nbytes);
@@ -86,7 +86,7 @@ pub unsafe fn scatter(
 
     entry.show_followed(FollowedMembers::Member, root);
     if me != root {
-        entry.show_arrays(SymmetricRange::EMPTY, dest);
+        entry.show_arrays(SymmetricRange::empty(), dest);
     }
     let writers = ResultWriters::Root {
         root,

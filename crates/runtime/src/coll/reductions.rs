@@ -69,7 +69,7 @@ pub unsafe fn reduce_to(
     let more = [("PE_root", root.into())];
     let vectors = entry.checked_vectors(dest, source, nelems, op, writers, &more);
     if executor.me() != root {
-        entry.show_arrays(vectors.source, SymmetricRange::EMPTY);
+        entry.show_arrays(vectors.source, SymmetricRange::empty());
         entry.show_followed(FollowedMembers::Below, 0);
     }
 
@@ -198,7 +198,7 @@ impl Executor<'_> {
 
         if receive_buffers == ReceiveBuffers::Shared {
             let entry = recursive_doubling::entry(self.n(), self.me());
-            self.execute(&PlanArrays::NONE, entry);
+            self.execute(&PlanArrays::none(), entry);
         }
         self.run_pieces(vectors, receive_buffers, recursive_doubling::all_reduce);
     }
@@ -334,7 +334,7 @@ impl Executor<'_> {
     /// Returns a receive buffer to which the other members may put, in a collective that no member
     /// leaves before all have entered it.
     fn enter_receive_buffer(&mut self) -> SymmetricRange {
-        let arrays = self.with_receive_buffers(PlanArrays::NONE);
+        let arrays = self.with_receive_buffers(PlanArrays::none());
         // Another team may still use shared buffers.
         if arrays.receive_buffers == ReceiveBuffers::Shared {
             self.sync();
@@ -366,7 +366,7 @@ impl Executor<'_> {
         let buffers = self.receive_buffers();
         if buffers == ReceiveBuffers::Shared {
             let entry = recursive_doubling::scan_entry(self.n(), self.me());
-            self.execute(&PlanArrays::NONE, entry);
+            self.execute(&PlanArrays::none(), entry);
         }
         if exclusive {
             self.run_pieces(vectors, buffers, recursive_doubling::exclusive_scan);
@@ -420,8 +420,8 @@ impl Executor<'_> {
                 ReceiveBuffers::BesideFlags => self.signals.next_short_reduction(),
             };
             let piece = PlanArrays {
-                source: SymmetricRange::EMPTY,
-                dest: SymmetricRange::EMPTY,
+                source: SymmetricRange::empty(),
+                dest: SymmetricRange::empty(),
                 parts: Parts::Whole(nbytes),
                 accumulator,
                 combine: Some(op),

@@ -88,8 +88,8 @@ pub fn own_stack() -> Range<usize> {
     start.addr()..start.addr() + nbytes
 }
 
-/// The bytes from the list of robust mutexes on that the rest of a control block takes at most, and
-/// on AArch64 the thread-local variables behind it.
+/// Upper limit of the size in bytes of a control block from the list of robust mutexes on, and on
+/// AArch64 of the thread-local variables behind the block.
 const REST_OF_CONTROL_BLOCK: usize = 4096;
 
 /// Returns the addresses of the first thread's control block, from the list of robust mutexes on,

@@ -321,8 +321,8 @@ fn symmetric_elsewhere(
         .unwrap_or_else(|| require_symmetric(job, call, argument, address, nbytes))
 }
 
-/// Returns a number of the symmetric byte at an address, the same on all PEs; `None` if there is
-/// none. Also the byte behind an object has one.
+/// Returns a number that identifies the symmetric byte at an address, the same on all PEs; `None`
+/// if there is none. The byte behind an object has one, too.
 pub fn place_on_all_pes(job: &Job, address: *const u8) -> Option<usize> {
     let addr = address.addr();
     match job.map.buffers().find(addr, 0) {

@@ -239,7 +239,7 @@ impl BlockList {
     /// Returns the wrapped blocks.
     ///
     /// # Safety
-    /// They are still valid.
+    /// The blocks are still valid.
     pub const unsafe fn get<'a>(self) -> &'a [ByteBlocks] {
         // SAFETY: `new` has stored the start and the length of a slice, valid by contract.
         unsafe { std::slice::from_raw_parts(self.first, self.n) }

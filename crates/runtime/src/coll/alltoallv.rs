@@ -77,18 +77,14 @@ pub unsafe fn alltoallv(
     // each member.
     let sent = unsafe { OwnBlocks::read(call, blocks, n) };
     let [target_offsets, received] = exchange(&mut executor, 0, [&offsets, &sent.sizes]);
-    if pe.job().settings.checks() {
-        let places = Places {
-            names,
-            sent: &sent,
-            target,
-            offsets: &offsets,
-            received: &received,
-        };
-        places.check(&mut entry, &mut executor);
-    }
-
-    deliver(&mut executor, names, &sent, target, &target_offsets);
+    let places = Places {
+        names,
+        sent: &sent,
+        target,
+        offsets: &offsets,
+        received: &received,
+    };
+    deliver(&mut entry, &mut executor, &places, &target_offsets);
 
     if !t_sizes.is_null() {
         for (member, &size) in received.iter().enumerate() {
@@ -180,18 +176,14 @@ pub unsafe fn alltoallv_packed(
     }
 
     let [target_offsets] = exchange(&mut executor, 1, [&starts]);
-    if pe.job().settings.checks() {
-        let places = Places {
-            names,
-            sent: &sent,
-            target,
-            offsets: &starts,
-            received: &received,
-        };
-        places.check(&mut entry, &mut executor);
-    }
-
-    deliver(&mut executor, names, &sent, target, &target_offsets);
+    let places = Places {
+        names,
+        sent: &sent,
+        target,
+        offsets: &starts,
+        received: &received,
+    };
+    deliver(&mut entry, &mut executor, &places, &target_offsets);
     total as usize
 }
 
@@ -348,23 +340,24 @@ fn exchange_in_lines<const W: usize>(
     std::array::from_fn(|column| received.iter().skip(column).step_by(W).copied().collect())
 }
 
-/// Copies the blocks to the members, at the offsets in `target` that these have sent.
+/// Copies the blocks of this PE to the members, at the offsets in the target that these have sent.
 fn deliver(
+    entry: &mut CollectiveEntry<'_>,
     executor: &mut Executor<'_>,
-    names: ArgumentNames,
-    sent: &OwnBlocks,
-    target: TargetBlocks,
+    places: &Places<'_>,
     target_offsets: &[u64],
 ) {
     let call = executor.collective.call;
     let links = executor.links;
+    if links.job.settings.checks() {
+        places.check(entry, executor);
+    }
+
     let members = executor.members();
     let n = executor.n();
     let me = executor.me();
     let delivery = Delivery {
-        names,
-        sent,
-        target,
+        places,
         target_offsets,
     };
 
@@ -391,9 +384,7 @@ fn deliver(
 
 /// The blocks that this PE sends, and where they go.
 struct Delivery<'a> {
-    names: ArgumentNames,
-    sent: &'a OwnBlocks,
-    target: TargetBlocks,
+    places: &'a Places<'a>,
     target_offsets: &'a [u64],
 }
 
@@ -401,12 +392,18 @@ impl Delivery<'_> {
     /// Copies the block for `member`, which is `pe`. Ends the job with an error if it does not fit
     /// the target.
     fn copy(&self, call: Call, Links { job, endpoints, .. }: &Links, member: u32, pe: Pe) {
-        let nbytes = self.sent.sizes[member as usize] as usize;
+        let Places {
+            names,
+            sent,
+            target:
+                TargetBlocks {
+                    target,
+                    nbytes: len,
+                },
+            ..
+        } = *self.places;
+        let nbytes = sent.sizes[member as usize] as usize;
         let offset = self.target_offsets[member as usize] as usize;
-        let TargetBlocks {
-            target,
-            nbytes: len,
-        } = self.target;
 
         let end = offset.checked_add(nbytes);
         if end.is_none_or(|end| end > len) {
@@ -414,7 +411,7 @@ impl Delivery<'_> {
                 call,
                 "argument {} has {len} bytes, but {nbytes} bytes for member {member} would go to byte {offset}; make it \
                  larger, or the offsets smaller",
-                self.names.target
+                names.target
             );
         }
 
@@ -425,15 +422,14 @@ impl Delivery<'_> {
                 call,
                 "the {nbytes} bytes for member {member} would go to byte {offset} of argument {}, where no symmetric \
                  memory of that size is; check the offset that the member passes, and the size that this PE passes",
-                self.names.target
+                names.target
             );
         }
 
-        let from = self
-            .sent
+        let from = sent
             .source
-            .wrapping_add(self.sent.offsets[member as usize] as usize);
-        let to = symmetric(job, call, self.names.target, to, nbytes);
+            .wrapping_add(sent.offsets[member as usize] as usize);
+        let to = symmetric(job, call, names.target, to, nbytes);
         symmetric(job, call, "source", from, nbytes).copy_to(endpoints, pe, to);
     }
 }

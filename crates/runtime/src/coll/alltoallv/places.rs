@@ -1,5 +1,5 @@
-//! The places of the blocks of an all-to-all, as `SHMEM_CHECK` checks them and shows them to
-//! observers.
+//! The blocks that a PE sends and receives in an all-to-all. `SHMEM_CHECK` checks them, and shows
+//! them to observers.
 
 use super::{ArgumentNames, OwnBlocks, TargetBlocks};
 use crate::coll::entry::CollectiveEntry;
